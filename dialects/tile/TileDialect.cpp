@@ -1,0 +1,33 @@
+#include "dialects/tile/TileDialect.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+#include "dialects/tile/TileDialect.cpp.inc"
+
+#include "dialects/tile/TileEnums.cpp.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "dialects/tile/TileAttrs.cpp.inc"
+
+#define GET_TYPEDEF_CLASSES
+#include "dialects/tile/TileTypes.cpp.inc"
+
+#define GET_OP_CLASSES
+#include "dialects/tile/TileOps.cpp.inc"
+
+void llmc::tile::TileDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "dialects/tile/TileAttrs.cpp.inc"
+      >();
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "dialects/tile/TileTypes.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/tile/TileOps.cpp.inc"
+      >();
+}

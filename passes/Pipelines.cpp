@@ -1,0 +1,3 @@
+#include "passes/Pipelines.h"
+
+void llmc::registerPipelines() {}

@@ -1,0 +1,120 @@
+//===- LlmAttrs.td - attributes of the llm dialect ---------*- tablegen -*-===//
+//
+// Part of llmc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+//
+// Weight recipes: how a parameter is made from tensors of the checkpoint. They
+// nest, so that merging, slicing for tensor parallelism and transposing compose.
+// The engine writer evaluates them while it streams; no pass ever sees a weight.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef LLMC_DIALECTS_LLM_LLMATTRS_TD
+#define LLMC_DIALECTS_LLM_LLMATTRS_TD
+
+include "LlmDialect.td"
+include "LlmEnums.td"
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/BuiltinAttributes.td"
+
+class Llm_Attr<string name, string attrMnemonic, list<Trait> traits = []>
+    : AttrDef<Llm_Dialect, name, traits> {
+  let mnemonic = attrMnemonic;
+}
+
+def Llm_SourceAttr : Llm_Attr<"Source", "source"> {
+  let summary = "a tensor of the checkpoint, by name";
+  let description = [{
+    The leaf of a recipe: the checkpoint tensor of that name, converted to the
+    parameter's element type.
+
+    Example: `#llm.source<"model.layers.0.mlp.up_proj.weight">`
+  }];
+  let parameters = (ins StringRefParameter<"checkpoint tensor">:$name);
+  let assemblyFormat = "`<` $name `>`";
+}
+
+def Llm_TransposeAttr : Llm_Attr<"Transpose", "transpose"> {
+  let summary = "a recipe with its two dimensions exchanged";
+  let description = [{
+    GPT-2 stores linear weights as [in, out]; a parameter is always [out, in].
+
+    Example: `#llm.transpose<#llm.source<"h.0.mlp.c_fc.weight">>`
+  }];
+  let parameters = (ins "::mlir::Attribute":$recipe);
+  let assemblyFormat = "`<` $recipe `>`";
+}
+
+def Llm_ConcatAttr : Llm_Attr<"Concat", "concat"> {
+  let summary = "recipes joined along one dimension";
+  let description = [{
+    Joins its parts in order along `dim`. Merged projections are concatenations.
+
+    Example: `#llm.concat<[#llm.source<"q">, #llm.source<"k">, #llm.source<"v">], dim = 0>`
+  }];
+  let parameters = (ins
+    ArrayRefParameter<"::mlir::Attribute">:$parts, "int64_t":$dim);
+  let assemblyFormat = "`<` `[` $parts `]` `,` `dim` `=` $dim `>`";
+}
+
+def Llm_InterleaveAttr : Llm_Attr<"Interleave", "interleave"> {
+  let summary = "recipes of equal shape, interleaved in blocks along one dimension";
+  let description = [{
+    Takes `block` slices of `dim` from each part in turn: with block 1, rows
+    g0 u0 g1 u1 ... Gate and up projections are interleaved so that one GEMM tile
+    holds both factors of each output.
+
+    Example: `#llm.interleave<[#llm.source<"gate">, #llm.source<"up">], dim = 0, block = 1>`
+  }];
+  let parameters = (ins ArrayRefParameter<"::mlir::Attribute">:$parts,
+                        "int64_t":$dim, "int64_t":$block);
+  let assemblyFormat = [{
+    `<` `[` $parts `]` `,` `dim` `=` $dim `,` `block` `=` $block `>`
+  }];
+}
+
+def Llm_SliceAttr : Llm_Attr<"Slice", "slice"> {
+  let summary = "a range of one dimension of a recipe";
+  let description = [{
+    Elements `begin` to `end` (exclusive) along `dim`: a shard of a tensor, or one
+    projection out of a checkpoint that stores them merged.
+
+    Example: `#llm.slice<#llm.source<"qkv_proj.weight">, dim = 0, begin = 0, end = 4096>`
+  }];
+  let parameters = (ins "::mlir::Attribute":$recipe, "int64_t":$dim,
+                        "int64_t":$begin, "int64_t":$end);
+  let assemblyFormat = [{
+    `<` $recipe `,` `dim` `=` $dim `,` `begin` `=` $begin `,` `end` `=` $end `>`
+  }];
+}
+
+def Llm_OffsetAttr : Llm_Attr<"Offset", "offset"> {
+  let summary = "a recipe plus a constant";
+  let description = [{
+    Adds `value` to every element in float32 before conversion. Gemma's norms
+    scale by 1 + w: the 1 is folded into the stored weight.
+
+    Example: `#llm.offset<#llm.source<"norm.weight">, 1.0 : f32>`
+  }];
+  let parameters = (ins "::mlir::Attribute":$recipe, "::mlir::FloatAttr":$value);
+  let assemblyFormat = "`<` $recipe `,` $value `>`";
+}
+
+def Llm_PanelLayoutAttr : Llm_Attr<"PanelLayout", "panels"> {
+  let summary = "rows of a linear weight stored in panels";
+  let description = [{
+    The storage of an [N, K] weight for the host kernels: N is cut into panels of
+    `rows` rows; inside a panel the data is K-major in groups of `group`
+    consecutive k, so that one vector load gives `rows` outputs for one k group:
+    element (n, k) lies at `((n / rows) * (K / group) + k / group) * rows * group +
+    (n % rows) * group + k % group`. N is padded with zero rows to a multiple of
+    `rows`, K with zeros to a multiple of `group`.
+
+    Example: `#llm.panels<rows = 32, group = 1>`
+  }];
+  let parameters = (ins "int64_t":$rows, "int64_t":$group);
+  let assemblyFormat = "`<` `rows` `=` $rows `,` `group` `=` $group `>`";
+}
+
+#endif // LLMC_DIALECTS_LLM_LLMATTRS_TD

@@ -26,7 +26,7 @@ def Llm_EmbeddingOp : Llm_PureOp<"embedding"> {
   let hasVerifier = 1;
 }
 
-def Llm_LinearOp : Llm_PureOp<"linear", [AttrSizedOperandSegments]> {
+def Llm_LinearOp : Llm_PureOp<"linear"> {
   let summary = "product with a weight, and bias";
   let description = [{
     `result = input * weight^T (+ bias)`: input [T, K], weight [N, K], bias [N],

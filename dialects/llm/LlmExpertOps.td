@@ -9,7 +9,7 @@
 
 include "LlmBase.td"
 
-def Llm_MoeRouteOp : Llm_PureOp<"moe_route", [AttrSizedOperandSegments]> {
+def Llm_MoeRouteOp : Llm_PureOp<"moe_route"> {
   let summary = "chooses experts for each row";
   let description = [{
     Scores router logits [T, E] (`softmax` or `sigmoid`), adds `bias` [E] for the

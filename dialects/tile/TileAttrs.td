@@ -10,4 +10,14 @@ class Tile_Attr<string name, string attrMnemonic, list<Trait> traits = []>
   let mnemonic = attrMnemonic;
 }
 
+class Tile_EnumAttr<EnumInfo info, string attrMnemonic>
+    : EnumAttr<Tile_Dialect, info, attrMnemonic>;
+
+def Tile_ProducePartAttr : Tile_EnumAttr<Tile_ProducePart, "part">;
+def Tile_ReduceKindAttr : Tile_EnumAttr<Tile_ReduceKind, "reduce">;
+def Tile_ScopeAttr : Tile_EnumAttr<Tile_Scope, "scope">;
+def Tile_CacheAttr : Tile_EnumAttr<Tile_Cache, "cache">;
+def Tile_AtomicKindAttr : Tile_EnumAttr<Tile_AtomicKind, "atomic">;
+def Tile_AxisAttr : Tile_EnumAttr<Tile_Axis, "axis">;
+
 #endif // LLMC_TILE_ATTRS_TD

@@ -1,5 +1,7 @@
 #include "dialects/tile/TileDialect.h"
 
+#include "dialects/tile/TileAssembly.h"
+
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -11,9 +13,6 @@
 #define GET_ATTRDEF_CLASSES
 #include "dialects/tile/TileAttrs.cpp.inc"
 
-#define GET_TYPEDEF_CLASSES
-#include "dialects/tile/TileTypes.cpp.inc"
-
 #define GET_OP_CLASSES
 #include "dialects/tile/TileOps.cpp.inc"
 
@@ -22,10 +21,7 @@ void llmc::tile::TileDialect::initialize() {
 #define GET_ATTRDEF_LIST
 #include "dialects/tile/TileAttrs.cpp.inc"
       >();
-  addTypes<
-#define GET_TYPEDEF_LIST
-#include "dialects/tile/TileTypes.cpp.inc"
-      >();
+  registerTypes();
   addOperations<
 #define GET_OP_LIST
 #include "dialects/tile/TileOps.cpp.inc"

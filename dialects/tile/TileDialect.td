@@ -11,6 +11,11 @@ def Tile_Dialect : Dialect {
   let description = [{
     Each module of this dialect is one distinct kernel.
   }];
+  let useDefaultTypePrinterParser = 1;
+  let useDefaultAttributePrinterParser = 1;
+  let extraClassDeclaration = [{
+    void registerTypes();
+  }];
 }
 
 #endif // LLMC_TILE_DIALECT_TD

@@ -1,0 +1,145 @@
+// tile.kernel, tile.role and the grid: assembly and verifiers.
+#include "dialects/tile/TileDialect.h"
+
+#include "mlir/IR/Builders.h"
+
+using namespace mlir;
+using namespace llmc::tile;
+
+//===----------------------------------------------------------------------===//
+// tile.kernel
+//===----------------------------------------------------------------------===//
+
+ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
+  Builder &builder = parser.getBuilder();
+  auto &props = result.getOrAddProperties<Properties>();
+  SmallVector<OpAsmParser::Argument> arguments;
+  int64_t number;
+  if (parser.parseSymbolName(props.sym_name) ||
+      parser.parseArgumentList(arguments, OpAsmParser::Delimiter::Paren,
+                               /*allowType=*/true) ||
+      parser.parseKeyword("threads") || parser.parseLParen() ||
+      parser.parseInteger(number) || parser.parseRParen())
+    return failure();
+  props.threads = builder.getI32IntegerAttr(number);
+  auto parseOption = [&](StringRef keyword, IntegerAttr &into) -> ParseResult {
+    if (failed(parser.parseOptionalKeyword(keyword)))
+      return success();
+    if (parser.parseLParen() || parser.parseInteger(number) ||
+        parser.parseRParen())
+      return failure();
+    into = builder.getI32IntegerAttr(number);
+    return success();
+  };
+  if (parseOption("min_blocks", props.min_blocks))
+    return failure();
+  if (succeeded(parser.parseOptionalKeyword("pdl")))
+    props.pdl = builder.getUnitAttr();
+  if (parseOption("shared_memory", props.shared_memory) ||
+      parser.parseOptionalAttrDictWithKeyword(result.attributes) ||
+      parser.parseRegion(*result.addRegion(), arguments))
+    return failure();
+  ensureTerminator(*result.regions.back(), builder, result.location);
+  return success();
+}
+
+void KernelOp::print(OpAsmPrinter &printer) {
+  printer << " ";
+  printer.printSymbolName(getSymName());
+  printer << "(";
+  llvm::interleaveComma(getBody().getArguments(), printer,
+                        [&](BlockArgument a) { printer.printRegionArgument(a); });
+  printer << ") threads(" << getThreads() << ")";
+  if (getMinBlocks())
+    printer << " min_blocks(" << *getMinBlocks() << ")";
+  if (getPdl())
+    printer << " pdl";
+  if (getSharedMemory())
+    printer << " shared_memory(" << *getSharedMemory() << ")";
+  printer.printOptionalAttrDictWithKeyword(
+      (*this)->getAttrs(), {getSymNameAttrName(), getThreadsAttrName(),
+                            getMinBlocksAttrName(), getPdlAttrName(),
+                            getSharedMemoryAttrName()});
+  printer << " ";
+  printer.printRegion(getBody(), /*printEntryBlockArgs=*/false,
+                      /*printBlockTerminators=*/false);
+}
+
+/// Warps of the roles in order, rounded up to warpgroups where needed.
+static LogicalResult verifyRoles(KernelOp kernel) {
+  SmallVector<RoleOp> roles(kernel.getBody().front().getOps<RoleOp>());
+  if (roles.empty())
+    return success();
+  bool budgets = llvm::any_of(roles, [](RoleOp r) { return r.getRegs(); });
+  int64_t warps = 0, registers = 0;
+  std::string sum;
+  llvm::raw_string_ostream os(sum);
+  for (RoleOp role : roles) {
+    bool whole = budgets || role.getWarps() % 4 == 0;
+    int64_t own = whole ? llvm::alignTo(role.getWarps(), 4) : role.getWarps();
+    if (whole)
+      warps = llvm::alignTo(warps, 4);
+    warps += own;
+    if (budgets && !role.getRegs())
+      return role.emitOpError("has no register budget while another role of "
+                              "the kernel has one: name regs on all or none");
+    registers += own * 32 * role.getRegs().value_or(0);
+    os << (registers && sum.size() ? " + " : "") << own * 32 << " x "
+       << role.getRegs().value_or(0);
+  }
+  if (registers > 65536)
+    return kernel.emitOpError("register budgets need ")
+           << sum << " = " << registers << " registers, an SM has 65536";
+  if (int64_t(kernel.getThreads()) != warps * 32)
+    return kernel.emitOpError("has ")
+           << kernel.getThreads() << " threads but its roles take " << warps
+           << " warps = " << warps * 32 << " threads";
+  Operation *next = roles.front();
+  for (; next; next = next->getNextNode())
+    if (!isa<RoleOp, YieldOp>(next))
+      return next->emitOpError("comes after a tile.role; roles end a kernel");
+  return success();
+}
+
+LogicalResult KernelOp::verify() {
+  int64_t threads = getThreads();
+  if (threads < 32 || threads > 1024 || threads % 32)
+    return emitOpError("threads must be a multiple of 32 up to 1024, got ")
+           << threads;
+  for (BlockArgument a : getBody().getArguments())
+    if (!isa<PtrType, TensorMapType>(a.getType()) &&
+        !a.getType().isInteger(32) && !a.getType().isInteger(64) &&
+        !a.getType().isF32())
+      return emitOpError("argument #")
+             << a.getArgNumber() << " must be a !tile.ptr, !tile.tensor_map, "
+             << "i32, i64 or f32, got " << a.getType();
+  if (getSharedMemory() && int64_t(*getSharedMemory()) > kMaxSharedMemory)
+    return emitOpError("needs ") << *getSharedMemory()
+                                 << " bytes of shared memory, a block has "
+                                 << kMaxSharedMemory;
+  return verifyRoles(*this);
+}
+
+//===----------------------------------------------------------------------===//
+// tile.role
+//===----------------------------------------------------------------------===//
+
+LogicalResult RoleOp::verify() {
+  if (getWarps() < 1 || getWarps() > 32)
+    return emitOpError("has 1 to 32 warps, got ") << getWarps();
+  if (getElected() && getWarps() != 1)
+    return emitOpError("elected runs in one thread, so the role has 1 warp, "
+                       "got ")
+           << getWarps();
+  if (std::optional<uint32_t> regs = getRegs())
+    if (*regs < 24 || *regs > 256 || *regs % 8)
+      return emitOpError("regs must be a multiple of 8 from 24 to 256, got ")
+             << *regs;
+  return success();
+}
+
+LogicalResult RasterOp::verify() {
+  if (getGroup() < 1)
+    return emitOpError("group must be positive");
+  return success();
+}

@@ -1,5 +1,6 @@
 """Finds the compiled parts of the package, and runs its binaries."""
 
+import importlib.util
 import os
 import sys
 from pathlib import Path
@@ -22,9 +23,20 @@ def native_path(relative: str) -> Path:
     )
 
 
+def _library_dirs() -> list[str]:
+    """Where libMLIR.so and libLLVM.so are."""
+    specs = [importlib.util.find_spec(name) for name in ("mlir", "llvm")]
+    roots = [root for spec in specs if spec for root in spec.submodule_search_locations or ()]
+    return [str(Path(root) / "lib") for root in roots]
+
+
 def _exec(tool: str) -> None:
     path = str(native_path(f"bin/{tool}"))
-    os.execv(path, [path, *sys.argv[1:]])
+    # The binary's own RPATH serves when llmc lies beside `mlir`; this also
+    # serves an environment stacked on the one that has `mlir`.
+    search = [*filter(None, [os.environ.get("LD_LIBRARY_PATH")]), *_library_dirs()]
+    environment = {**os.environ, "LD_LIBRARY_PATH": os.pathsep.join(search)}
+    os.execve(path, [path, *sys.argv[1:]], environment)
 
 
 def llmc_opt() -> None:

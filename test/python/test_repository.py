@@ -1,0 +1,54 @@
+"""Habits of the repository that a machine can check."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+MAX_LINES = 800  # above this, files of this field become the ones people complain about
+GENERATED = ("docs/reference/",)
+
+
+def tracked(*patterns: str) -> list[Path]:
+    command = ["git", "ls-files", "--", *patterns]
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if result.returncode:
+        pytest.skip("not a git checkout")
+    paths = [ROOT / line for line in result.stdout.splitlines()]
+    return [path for path in paths if path.exists()]
+
+
+def test_files_are_short() -> None:
+    code = tracked("*.py", "*.cpp", "*.h", "*.td", "*.mlir", "*.cmake", "*.md")
+    lengths = {
+        str(path.relative_to(ROOT)): path.read_text().count("\n")
+        for path in code
+        if not str(path.relative_to(ROOT)).startswith(GENERATED)
+    }
+    assert not {name: n for name, n in lengths.items() if n > MAX_LINES}
+
+
+def test_every_pass_has_a_lit_test() -> None:
+    """`passes/<phase>/<Name>.cpp` <-> `test/lit/passes/<phase>/<name>.mlir`."""
+    missing = []
+    for td in tracked("passes/*/Passes.td"):
+        for argument in re.findall(r"^def \w+\s*:\s*Pass<\s*\"([\w-]+)\"", td.read_text(), re.M):
+            folder = ROOT / "test" / "lit" / "passes" / td.parent.name
+            tests = folder.glob("*.mlir")
+            if not any(argument in test.read_text() for test in tests):
+                missing.append(f"{argument} has no test in {folder.relative_to(ROOT)}")
+    assert not missing
+
+
+def test_links_between_documents_lead_somewhere() -> None:
+    broken = []
+    for page in tracked("*.md"):
+        text = re.sub(r"```.*?```", "", page.read_text(), flags=re.S)
+        for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
+            if "://" in target or target.startswith("mailto:"):
+                continue
+            if not (page.parent / target).exists():
+                broken.append(f"{page.relative_to(ROOT)}: {target}")
+    assert not broken

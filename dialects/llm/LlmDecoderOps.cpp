@@ -193,6 +193,10 @@ LogicalResult PackedGluOp::verify() {
   if (input.getRank() < 1 || input.getShape().back() % 2)
     return emitOpError() << "expected an even last dimension (gate and up), got "
                          << input;
+  int64_t block = getBlock(), factor = input.getShape().back() / 2;
+  if (getLayout() == GluLayout::Interleaved && (block < 1 || factor % block))
+    return emitOpError() << "expected a block that divides the " << factor
+                         << " columns of gate and of up, got " << block;
   if (failed(checkRank(*this, getResult(), "the result", input.getRank())))
     return failure();
   for (int64_t dim = 0; dim < input.getRank(); ++dim) {

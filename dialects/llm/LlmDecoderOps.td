@@ -196,14 +196,17 @@ def Llm_PackedGluOp : Llm_PureOp<"packed_glu"> {
   let summary = "gated linear unit of one packed tensor";
   let description = [{
     `activation(gate) * up` where the last dimension of the input holds both, [T, 2F]
-    to [T, F], in the given layout.
+    to [T, F], in the given layout. `interleaved` alternates `block` columns of gate
+    and `block` columns of up: targets choose the block that brings both factors
+    into one register (`split` ignores it).
 
     ```mlir
-    %y = llm.packed_glu silu interleaved %x : tensor<?x3072xf32> -> tensor<?x1536xf32>
+    %y = llm.packed_glu silu interleaved %x {block = 8 : i64} : tensor<?x3072xf32> -> tensor<?x1536xf32>
     ```
   }];
   let arguments = (ins Llm_ActivationKindAttr:$kind, Llm_GluLayoutAttr:$layout,
-                       Llm_FloatTensor:$input);
+                       Llm_FloatTensor:$input,
+                       DefaultValuedAttr<I64Attr, "1">:$block);
   let results = (outs Llm_FloatTensor:$result);
   let assemblyFormat = [{
     custom<BareEnum>($kind) custom<BareEnum>($layout) $input attr-dict `:`

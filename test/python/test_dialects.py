@@ -8,7 +8,7 @@ import llmc.dialects
 from llmc.dialects import llm
 
 MODULE = """
-llm.parameter @w : tensor<8x4xbf16>
+llm.parameter @w : tensor<8x4xbf16> from #llm.source<"w">
 func.func @step() -> tensor<8x4xbf16> {
   %used = llm.weight @w : tensor<8x4xbf16>
   %dead = llm.weight @w : tensor<8x4xbf16>
@@ -30,10 +30,12 @@ def test_ops_parse_into_python_classes(context: ir.Context) -> None:
 
 def test_ops_are_built_from_python(context: ir.Context) -> None:
     with context, ir.Location.unknown():
-        module = ir.Module.create()
-        with ir.InsertionPoint(module.body):
+        module = ir.Module.parse(MODULE)
+        step = module.body.operations[1].regions[0].blocks[0]
+        with ir.InsertionPoint.at_block_begin(step):
             llm.WeightOp(ir.RankedTensorType.get([8, 4], ir.BF16Type.get()), "w")
-        assert "llm.weight @w : tensor<8x4xbf16>" in str(module)
+        assert module.operation.verify()
+        assert str(module).count("llm.weight @w : tensor<8x4xbf16>") == 3
 
 
 def test_upstream_passes_know_the_ops(context: ir.Context) -> None:

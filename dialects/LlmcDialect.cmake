@@ -46,9 +46,12 @@ function(_llmc_dialect_python name prefix)
   foreach(file _${name}_ops_gen.py _${name}_enums_gen.py)
     set(out ${LLMC_PYTHON_DIR}/dialects/${file})
     set(script ${PROJECT_SOURCE_DIR}/tools/cmake/InstallGeneratedPython.cmake)
-    add_custom_command(OUTPUT ${out} DEPENDS ${CMAKE_CURRENT_BINARY_DIR}/${file} ${script}
+    add_custom_command(
+      OUTPUT ${out}
+      DEPENDS ${CMAKE_CURRENT_BINARY_DIR}/${file} ${script}
       COMMENT "Generating llmc/dialects/${file}"
-      COMMAND ${CMAKE_COMMAND} -DIN=${CMAKE_CURRENT_BINARY_DIR}/${file} -DOUT=${out} -P ${script})
+      COMMAND ${CMAKE_COMMAND} -DIN=${CMAKE_CURRENT_BINARY_DIR}/${file} -DOUT=${out} -P ${script}
+    )
     list(APPEND in_package ${out})
   endforeach()
   add_custom_target(llmc_${name}_python ALL DEPENDS ${in_package})

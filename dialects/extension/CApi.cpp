@@ -12,7 +12,8 @@ void llmcRegisterDialects(MlirContext context) {
   llmc::registerAllDialects(registry);
   llmc::registerAllExtensions(registry);
   unwrap(context)->appendDialectRegistry(registry);
-  unwrap(context)->loadDialect<llmc::llm::LlmDialect, llmc::tile::TileDialect>();
+  unwrap(context)
+      ->loadDialect<llmc::llm::LlmDialect, llmc::tile::TileDialect>();
 }
 
 void llmcRegisterPasses() { llmc::registerAllPasses(); }

@@ -35,7 +35,9 @@ inline int &failures() {
 }
 
 struct Register {
-  Register(const char *name, void (*body)()) { tests().push_back({name, body}); }
+  Register(const char *name, void (*body)()) {
+    tests().push_back({name, body});
+  }
 };
 
 // Thrown by REQUIRE; not a std::exception, so that no test swallows it.
@@ -54,7 +56,8 @@ template <typename T> std::string show(const T &value) {
   }
 }
 
-inline bool report(bool ok, const char *file, int line, const std::string &what) {
+inline bool report(bool ok, const char *file, int line,
+                   const std::string &what) {
   if (!ok) {
     ++failures();
     std::printf("%s:%d: %s\n", file, line, what.c_str());
@@ -64,28 +67,30 @@ inline bool report(bool ok, const char *file, int line, const std::string &what)
 
 // An integer literal beside a size_t is no reason for a warning.
 template <typename A, typename B> bool equal(const A &a, const B &b) {
-  if constexpr (std::is_integral_v<A> && std::is_integral_v<B> && !std::is_same_v<A, bool> &&
-                !std::is_same_v<B, bool>)
+  if constexpr (std::is_integral_v<A> && std::is_integral_v<B> &&
+                !std::is_same_v<A, bool> && !std::is_same_v<B, bool>)
     return std::cmp_equal(a, b);
   else
     return a == b;
 }
 
 template <typename A, typename B>
-bool check_eq(const A &a, const B &b, const char *text, const char *file, int line) {
+bool check_eq(const A &a, const B &b, const char *text, const char *file,
+              int line) {
   bool ok = equal(a, b);
   return report(ok, file, line,
-                ok ? "" : std::string(text) + ": " + show(a) + " is not " + show(b));
+                ok ? ""
+                   : std::string(text) + ": " + show(a) + " is not " + show(b));
 }
 
-inline bool check_near(double a, double b, double tolerance, const char *text, const char *file,
-                       int line) {
+inline bool check_near(double a, double b, double tolerance, const char *text,
+                       const char *file, int line) {
   // Written so that a NaN on either side fails.
   bool ok = (a - b <= tolerance) && (b - a <= tolerance);
   return report(ok, file, line,
                 ok ? ""
-                   : std::string(text) + ": " + show(a) + " differs from " + show(b) +
-                         " by more than " + show(tolerance));
+                   : std::string(text) + ": " + show(a) + " differs from " +
+                         show(b) + " by more than " + show(tolerance));
 }
 
 // Runs `body` and gives the message of the exception it throws, or fails.
@@ -131,24 +136,27 @@ inline int run(int argc, char **argv) {
 
 } // namespace llmc::check
 
-#define TEST(name)                                                                                 \
-  static void name();                                                                              \
-  static ::llmc::check::Register register_##name{#name, name};                                     \
+#define TEST(name)                                                             \
+  static void name();                                                          \
+  static ::llmc::check::Register register_##name{#name, name};                 \
   static void name()
 
-#define CHECK(condition)                                                                           \
-  ::llmc::check::report(static_cast<bool>(condition), __FILE__, __LINE__, #condition)
+#define CHECK(condition)                                                       \
+  ::llmc::check::report(static_cast<bool>(condition), __FILE__, __LINE__,      \
+                        #condition)
 #define CHECK_EQ(a, b) ::llmc::check::check_eq((a), (b), #a, __FILE__, __LINE__)
-#define CHECK_NEAR(a, b, tolerance)                                                                \
+#define CHECK_NEAR(a, b, tolerance)                                            \
   ::llmc::check::check_near((a), (b), (tolerance), #a, __FILE__, __LINE__)
-#define REQUIRE(condition)                                                                         \
-  do {                                                                                             \
-    if (!CHECK(condition))                                                                         \
-      throw ::llmc::check::Stop{};                                                                 \
+#define REQUIRE(condition)                                                     \
+  do {                                                                         \
+    if (!CHECK(condition))                                                     \
+      throw ::llmc::check::Stop{};                                             \
   } while (false)
-// The message of what the expression throws: CHECK(THROWN(Error, f()).find("expected") ...).
-#define THROWN(exception, ...)                                                                     \
-  ::llmc::check::thrown<exception>([&] { (void)(__VA_ARGS__); }, #__VA_ARGS__, __FILE__, __LINE__)
+// The message of what the expression throws: CHECK(THROWN(Error,
+// f()).find("expected") ...).
+#define THROWN(exception, ...)                                                 \
+  ::llmc::check::thrown<exception>([&] { (void)(__VA_ARGS__); }, #__VA_ARGS__, \
+                                   __FILE__, __LINE__)
 
-#define TEST_MAIN()                                                                                \
+#define TEST_MAIN()                                                            \
   int main(int argc, char **argv) { return ::llmc::check::run(argc, argv); }

@@ -24,7 +24,8 @@ def context() -> ir.Context:
 
 def test_ops_parse_into_python_classes(context: ir.Context) -> None:
     with context:
-        step = ir.Module.parse(MODULE).body.operations[1]
+        module = ir.Module.parse(MODULE)  # ops do not keep it alive
+        step = module.body.operations[1]
         assert isinstance(step.regions[0].blocks[0].operations[0], llm.WeightOp)
 
 

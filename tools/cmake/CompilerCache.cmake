@@ -4,8 +4,14 @@ find_program(LLMC_CCACHE ccache)
 if(LLMC_CCACHE)
   foreach(lang C CXX)
     if(NOT CMAKE_${lang}_COMPILER_LAUNCHER)
-      set(CMAKE_${lang}_COMPILER_LAUNCHER
-        ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${LLMC_CCACHE})
+      set(
+        CMAKE_${lang}_COMPILER_LAUNCHER
+        ${CMAKE_COMMAND}
+        -E
+        env
+        CCACHE_SLOPPINESS=pch_defines,time_macros
+        ${LLMC_CCACHE}
+      )
     endif()
   endforeach()
 endif()

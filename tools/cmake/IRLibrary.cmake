@@ -13,10 +13,21 @@ include(ReferencePage)
 add_library(llmc_ir_flags INTERFACE)
 separate_arguments(llvm_definitions NATIVE_COMMAND "${LLVM_DEFINITIONS}")
 list(REMOVE_ITEM llvm_definitions -D_DEBUG)
-target_compile_options(llmc_ir_flags INTERFACE
-  ${llvm_definitions} -UNDEBUG $<$<NOT:$<CONFIG:Debug>>:-O1> -fno-rtti -fno-exceptions -fvisibility=hidden
-  -fvisibility-inlines-hidden -Wall -Wextra -Wno-unused-parameter
-  $<$<CXX_COMPILER_ID:GNU>:-Wno-comment -Wno-maybe-uninitialized>)
+target_compile_options(
+  llmc_ir_flags
+  INTERFACE
+    ${llvm_definitions}
+    -UNDEBUG
+    $<$<NOT:$<CONFIG:Debug>>:-O1>
+    -fno-rtti
+    -fno-exceptions
+    -fvisibility=hidden
+    -fvisibility-inlines-hidden
+    -Wall
+    -Wextra
+    -Wno-unused-parameter
+    "$<$<CXX_COMPILER_ID:GNU>:-Wno-comment;-Wno-maybe-uninitialized>"
+)
 target_include_directories(llmc_ir_flags INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
 target_include_directories(llmc_ir_flags SYSTEM INTERFACE ${MLIR_INCLUDE_DIRS} ${LLVM_INCLUDE_DIRS})
 

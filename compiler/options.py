@@ -1,0 +1,133 @@
+"""The options of a compilation: one frozen object, checked when it is made."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+from llmc.compiler.errors import OptionError
+from llmc.compiler.targets import Target, find_target
+
+#: Quantization formats that trtllm-build users may type, and what stands in for them today.
+QFORMATS = ("none",)
+_COMING_QFORMATS = ("fp8", "int8_wo", "int4_awq", "int4_wo", "w4a8_awq", "nvfp4")
+
+_DTYPE_ALIASES = {
+    "auto": "auto", "float32": "f32", "f32": "f32", "fp32": "f32", "float16": "f16", "f16": "f16",
+    "fp16": "f16", "half": "f16", "bfloat16": "bf16", "bf16": "bf16",
+}  # fmt: skip
+
+
+def parse_dtype(text: str, option: str) -> str:
+    """Canonical name (f32, f16, bf16, auto) of a dtype as users spell it (bfloat16, half, ...)."""
+    try:
+        return _DTYPE_ALIASES[text.lower()]
+    except KeyError:
+        raise OptionError(
+            f"--{option} {text}: expected one of auto, bfloat16, float16, float32"
+        ) from None
+
+
+@dataclasses.dataclass(frozen=True)
+class CompileOptions:
+    """What the user asked for.
+
+    target:          `host`, a CPU level or a GPU architecture (`llmc.compiler.targets`).
+    dtype:           storage type of the weights; "auto" is the target's first choice.
+    kv_cache_dtype:  element type of the KV cache; "auto" is the target's first choice.
+    max_batch_size:  sequences of one step.
+    max_num_tokens:  tokens of one step, prefill and decode together.
+    max_seq_len:     tokens of one sequence, prompt and answer; None is the model's own limit.
+    block_size:      tokens of one KV block; None is the target's first choice.
+    strip_weights:   write no weights; `llmc refit` binds them later.
+    qformat:         quantization format; only "none" yet.
+    cache_dir:       folder of the kernel cache; None is the user's cache folder.
+    use_cache:       whether to read and write the kernel cache.
+    threads:         workers of the compiler; 0 is one for each CPU available. Never part of the
+                     output.
+    """
+
+    target: str = "host"
+    dtype: str = "auto"
+    kv_cache_dtype: str = "auto"
+    max_batch_size: int = 32
+    max_num_tokens: int = 2048
+    max_seq_len: int | None = None
+    block_size: int | None = None
+    strip_weights: bool = False
+    qformat: str = "none"
+    cache_dir: Path | None = None
+    use_cache: bool = True
+    threads: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("max_batch_size", "max_num_tokens"):
+            _at_least(name, getattr(self, name), 1)
+        _at_least("threads", self.threads, 0)
+        if self.max_seq_len is not None:
+            _at_least("max_seq_len", self.max_seq_len, 2)
+        if self.max_num_tokens < self.max_batch_size:
+            raise OptionError(
+                f"--max_num_tokens {self.max_num_tokens} is below --max_batch_size "
+                f"{self.max_batch_size}: a decode step has one token for each sequence"
+            )
+        if self.qformat not in QFORMATS:
+            self._refuse_qformat()
+
+    def _refuse_qformat(self) -> None:
+        if self.qformat in _COMING_QFORMATS:
+            raise OptionError(
+                f"--qformat {self.qformat} is not there yet; planned formats are "
+                f"{', '.join(_COMING_QFORMATS)}. Use --qformat none"
+            )
+        raise OptionError(f"--qformat {self.qformat}: expected {' or '.join(QFORMATS)}")
+
+    def resolve(self) -> ResolvedOptions:
+        """Fills in the target's defaults. Raises TargetError or OptionError."""
+        target = find_target(self.target)
+        weights = _choose("dtype", self.dtype, target.weight_dtypes, target)
+        activations = target.activation_dtypes[0]
+        if not target.is_cpu and weights in target.activation_dtypes:
+            activations = weights  # a GEMM multiplies operands of one type
+        kv_default = activations if activations in target.kv_cache_dtypes else "auto"
+        kv_wish = kv_default if self.kv_cache_dtype == "auto" else self.kv_cache_dtype
+        block_size = self.block_size or target.block_sizes[0]
+        if block_size not in target.block_sizes:
+            raise OptionError(
+                f"--block_size {block_size}: target {target.name} takes "
+                f"{', '.join(map(str, target.block_sizes))}"
+            )
+        return ResolvedOptions(
+            target=target,
+            weight_dtype=weights,
+            activation_dtype=activations,
+            kv_cache_dtype=_choose("kv_cache_dtype", kv_wish, target.kv_cache_dtypes, target),
+            block_size=block_size,
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class ResolvedOptions:
+    """The target-dependent options without any "auto"."""
+
+    target: Target
+    weight_dtype: str
+    activation_dtype: str
+    kv_cache_dtype: str
+    block_size: int
+
+
+def _at_least(name: str, value: int, minimum: int) -> None:
+    if value < minimum:
+        raise OptionError(f"--{name} {value}: expected at least {minimum}")
+
+
+def _choose(option: str, wish: str, choices: tuple[str, ...], target: Target) -> str:
+    dtype = parse_dtype(wish, option)
+    if dtype == "auto":
+        return choices[0]
+    if dtype not in choices:
+        raise OptionError(
+            f"--{option} {wish}: target {target.name} takes {', '.join(choices)} or auto"
+        )
+    return dtype

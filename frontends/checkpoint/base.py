@@ -1,0 +1,78 @@
+"""What every weight reader offers, whatever its file format."""
+
+from __future__ import annotations
+
+import abc
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+    from transformers import PretrainedConfig
+
+
+class Checkpoint(abc.ABC):
+    """A model on disk: its configuration, its tensors by Hugging Face name, its tokenizer.
+
+    Tensors are read from memory-mapped files one at a time, or a range of rows at a time, so that a packer of any
+    model size needs memory for one tensor only.
+    """
+
+    #: "huggingface" or "gguf".
+    format: str
+
+    def __init__(self, path: Path):
+        self.path = path
+
+    @property
+    @abc.abstractmethod
+    def config(self) -> PretrainedConfig:
+        """The configuration of the model, as transformers understands it."""
+
+    @property
+    @abc.abstractmethod
+    def has_weights(self) -> bool:
+        """False for a folder that holds a configuration only."""
+
+    @abc.abstractmethod
+    def names(self) -> list[str]:
+        """The names of all tensors, sorted."""
+
+    @abc.abstractmethod
+    def shape(self, name: str) -> tuple[int, ...]:
+        """The shape of a tensor, as the Hugging Face module declares it."""
+
+    @abc.abstractmethod
+    def dtype(self, name: str) -> str:
+        """The storage type of a tensor: "f32", "f16", "bf16", ..., or a GGML block type such as "q4_1"."""
+
+    @abc.abstractmethod
+    def read(self, name: str, rows: slice | None = None) -> np.ndarray:
+        """The values of a tensor, or of the given range of its first dimension.
+
+        Plain tensors come in their storage type (bfloat16 through ml_dtypes) without a copy, as a read-only view of the
+        file; block-quantized ones come dequantized to float32.
+        """
+
+    @abc.abstractmethod
+    def files(self) -> list[Path]:
+        """The files that hold the tensors."""
+
+    @abc.abstractmethod
+    def export_tokenizer(self, directory: Path) -> list[str]:
+        """Writes the tokenizer, chat template and generation defaults in Hugging Face form; returns the file names."""
+
+    def buffer_divisors(self) -> dict[str, np.ndarray]:
+        """Factors that the file wants the rope frequencies divided by, keyed by buffer base name."""
+        return {}
+
+    def identity(self) -> dict[str, Any]:
+        """What the engine's manifest records about the model."""
+        config = self.config
+        return {
+            "format": self.format,
+            "name": self.path.name,
+            "architecture": (config.architectures or [type(config).__name__])[0],
+            "model_type": config.model_type,
+            "has_weights": self.has_weights,
+        }

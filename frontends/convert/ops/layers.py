@@ -1,0 +1,87 @@
+"""Operators that have an op of their own in the `llm` dialect."""
+
+from __future__ import annotations
+
+from llmc.dialects import llm
+from llmc.frontends.convert.registry import lowers
+from llmc.frontends.convert.values import MaskToken, Tensor, Weight, folded
+from llmc.frontends.errors import FrontendError
+
+
+@lowers("aten.embedding")
+def _embedding(builder, op, table, ids, *_):
+    ids = builder.read(ids)
+    shape = op.result.shape
+    width = shape[-1]
+    flat = builder.reshaped_value(ids.value, folded(ids.shape), _rows(folded(ids.shape)))
+    value = builder.weight(table) if isinstance(table, Weight) else builder.unfolded(table)
+    rows = _rows(folded(ids.shape))
+    result = llm.EmbeddingOp(builder.type((*rows, width), builder.f32), flat, value).result
+    return Tensor(builder.reshaped_value(result, (*rows, width), folded(shape)), shape)
+
+
+def _rows(shape):
+    if len(shape) == 1:
+        return shape
+    if None in shape:
+        return (None,)
+    count = 1
+    for size in shape:
+        count *= size
+    return (count,)
+
+
+@lowers("aten.layer_norm")
+def _layer_norm(builder, op, operand, normalized_shape, weight=None, bias=None, eps=1e-5, *_):
+    if len(normalized_shape) != 1:
+        raise FrontendError(f"layer norm over {len(normalized_shape)} dimensions")
+    operand = builder.read(operand)
+    result = llm.LayerNormOp(
+        operand.value.type,
+        operand.value,
+        eps,
+        gamma=None if weight is None else builder.weight(weight),
+        beta=None if bias is None else builder.weight(bias),
+    ).result
+    return Tensor(result, operand.shape)
+
+
+@lowers("aten.rms_norm")
+def _rms_norm(builder, op, operand, normalized_shape, weight=None, eps=None):
+    if len(normalized_shape) != 1:
+        raise FrontendError(f"RMS norm over {len(normalized_shape)} dimensions")
+    operand = builder.read(operand)
+    gamma = None if weight is None else builder.weight(weight)
+    epsilon = 1.1920928955078125e-07 if eps is None else eps  # torch's default: the float32 machine epsilon
+    return Tensor(llm.RmsNormOp(operand.value.type, operand.value, epsilon, gamma=gamma).result, operand.shape)
+
+
+@lowers("llmc.mask", unread=(0,))
+def _mask(builder, op, like, window):
+    return MaskToken(window)
+
+
+@lowers("llmc.attention")
+def _attention(builder, op, query, key, value, mask, sinks, scale, softcap):
+    if not isinstance(mask, MaskToken):
+        raise FrontendError("the model changes the attention mask before it uses it")
+    shape = op.result.shape
+    attributes = {}
+    if mask.window:
+        attributes["window"] = mask.window
+    if softcap:
+        attributes["softcap"] = softcap
+    result = llm.AttentionOp(
+        builder.type(shape[1:], builder.f32),
+        *(_heads_last(builder, operand) for operand in (query, key, value)),
+        scale,
+        sinks=None if sinks is None else builder.read(sinks).value,
+        causal=True,
+        **attributes,
+    ).result
+    return Tensor(result, shape)
+
+
+def _heads_last(builder, operand):
+    """[1, H, T, D] as rows of heads: [T, H, D]."""
+    return builder.transpose(builder.read(operand).value, [1, 0, 2])

@@ -1,0 +1,186 @@
+"""Reshapes, transposes, slices and concatenation."""
+
+from __future__ import annotations
+
+import sys
+
+from mlir import ir
+from mlir.dialects import tensor as tensor_dialect
+
+from llmc.frontends.convert.registry import lowers
+from llmc.frontends.convert.values import DynamicSize, Tensor, Weight, folded, is_folded_shape
+from llmc.frontends.errors import FrontendError
+
+
+@lowers(
+    "aten.view",
+    "aten.reshape",
+    "aten._unsafe_view",
+    "aten.unsqueeze",
+    "aten.squeeze",
+    "aten.squeeze.dim",
+    "aten.flatten.using_ints",
+    "aten.unflatten.int",
+)
+def _reshape(builder, op, operand, *_):
+    # The result type says it all.
+    return builder.reshape(builder.read(operand), op.result.shape)
+
+
+def _permute(builder, operand: Tensor | Weight, permutation: list[int], shape):
+    if isinstance(operand, Weight):
+        if permutation == [1, 0]:
+            return Weight(operand.name, operand.stored_shape, not operand.transposed)
+        operand = builder.read(operand)
+    if is_folded_shape(operand.shape) and permutation[0] == 0:
+        inner = [source - 1 for source in permutation[1:]]
+        return Tensor(builder.transpose(operand.value, inner), shape)
+    return builder.folding(builder.transpose(builder.unfolded(operand), permutation), shape)
+
+
+@lowers("aten.transpose.int")
+def _transpose(builder, op, operand, first, second):
+    permutation = list(range(len(operand.shape)))
+    permutation[first], permutation[second] = permutation[second], permutation[first]
+    return _permute(builder, operand, permutation, op.result.shape)
+
+
+@lowers("aten.t", "aten.numpy_T")
+def _t(builder, op, operand):
+    return _permute(builder, operand, list(range(len(operand.shape)))[::-1], op.result.shape)
+
+
+@lowers("aten.permute")
+def _permute_dims(builder, op, operand, dims):
+    rank = len(operand.shape)
+    return _permute(builder, operand, [dim % rank for dim in dims], op.result.shape)
+
+
+@lowers("aten.expand", "aten.broadcast_to")
+def _expand(builder, op, operand, *_):
+    operand = builder.read(operand)
+    if operand.shape == op.result.shape:
+        return operand
+    return builder.expand(operand, op.result.shape)
+
+
+@lowers("aten.expand_as")
+def _expand_as(builder, op, operand, other):
+    operand = builder.read(operand)
+    return builder.expand(operand, op.result.shape, like=[builder.read(other)])
+
+
+@lowers("aten.repeat_interleave.self_int")
+def _repeat_interleave(builder, op, operand, repeats, dim=None, output_size=None):
+    operand = builder.read(operand)
+    if dim is None:
+        raise FrontendError("repeat_interleave without a dimension")
+    dim %= len(operand.shape)
+    before, after = operand.shape[: dim + 1], operand.shape[dim + 1 :]
+    spread = builder.reshape(operand, (*before, 1, *after))
+    return builder.reshape(builder.expand(spread, (*before, repeats, *after)), op.result.shape)
+
+
+@lowers("aten.slice.Tensor")
+def _slice(builder, op, operand, dim=0, start=None, end=None, step=1):
+    operand = builder.read(operand)
+    dim %= len(operand.shape)
+    size = operand.shape[dim]
+    start = 0 if start is None else start
+    end = sys.maxsize if end is None else end
+    if size is None or isinstance(end, DynamicSize) or isinstance(start, DynamicSize):
+        whole = start == 0 and step == 1 and (end == DynamicSize() or end == sys.maxsize)
+        if whole:
+            return operand
+        raise FrontendError("takes part of the tokens")
+    if start == 0 and step == 1 and op.result.shape == operand.shape:
+        return operand
+    begin = min(max(start + size if start < 0 else start, 0), size)
+    return builder.slice(operand, dim, begin, op.result.shape[dim], step)
+
+
+@lowers("aten.narrow")
+def _narrow(builder, op, operand, dim, start, length):
+    return _slice(builder, op, operand, dim, start, start + length)
+
+
+@lowers("aten.select.int")
+def _select(builder, op, operand, dim, index):
+    operand = builder.read(operand)
+    dim %= len(operand.shape)
+    size = operand.shape[dim]
+    if size is None:
+        raise FrontendError("takes one of the tokens")
+    taken = builder.slice(operand, dim, index % size, 1)
+    return builder.reshape(taken, op.result.shape)
+
+
+def _pieces(builder, operand, sizes, dim):
+    operand = builder.read(operand)
+    dim %= len(operand.shape)
+    pieces, start = [], 0
+    for size in sizes:
+        pieces.append(builder.slice(operand, dim, start, size))
+        start += size
+    return pieces
+
+
+@lowers("aten.split_with_sizes", "aten.split.sizes")
+def _split_with_sizes(builder, op, operand, sizes, dim=0):
+    return _pieces(builder, operand, sizes, dim)
+
+
+@lowers("aten.split.Tensor")
+def _split(builder, op, operand, size, dim=0):
+    total = _static(operand, dim)
+    return _pieces(builder, operand, [min(size, total - start) for start in range(0, total, size)], dim)
+
+
+@lowers("aten.chunk")
+def _chunk(builder, op, operand, chunks, dim=0):
+    return _split(builder, op, operand, -(-_static(operand, dim) // chunks), dim)
+
+
+@lowers("aten.unbind.int")
+def _unbind(builder, op, operand, dim=0):
+    total = _static(operand, dim)
+    dim %= len(operand.shape)
+    shape = operand.shape[:dim] + operand.shape[dim + 1 :]
+    return [builder.reshape(piece, shape) for piece in _pieces(builder, operand, [1] * total, dim)]
+
+
+def _static(operand, dim) -> int:
+    size = operand.shape[dim]
+    if size is None:
+        raise FrontendError("splits the tokens")
+    return size
+
+
+@lowers("aten.cat")
+def _cat(builder, op, operands, dim=0):
+    operands = [builder.read(operand) for operand in operands]
+    return _concatenate(builder, operands, dim % len(op.result.shape), op.result.shape)
+
+
+@lowers("aten.stack")
+def _stack(builder, op, operands, dim=0):
+    shape = op.result.shape
+    dim %= len(shape)
+    single = (*shape[:dim], 1, *shape[dim + 1 :])
+    return _concatenate(builder, [builder.reshape(builder.read(operand), single) for operand in operands], dim, shape)
+
+
+def _concatenate(builder, operands: list[Tensor], dim: int, shape):
+    if len(operands) == 1:
+        return operands[0]
+    if shape[dim] is None:
+        raise FrontendError("joins tensors along the tokens")
+    if dim == 0:
+        values, position = [builder.unfolded(operand) for operand in operands], 0
+        result = shape
+    else:
+        values, position = [operand.value for operand in operands], dim - is_folded_shape(shape)
+        result = folded(shape)
+    element = ir.RankedTensorType(values[0].type).element_type
+    value = tensor_dialect.ConcatOp(builder.type(result, element), position, values).result
+    return builder.folding(value, shape) if dim == 0 else Tensor(value, shape)

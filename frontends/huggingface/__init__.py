@@ -1,0 +1,1 @@
+"""Hugging Face models: configuration, tokenizer, the module on the meta device."""

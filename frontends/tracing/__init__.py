@@ -1,0 +1,1 @@
+"""From a torch module to a module of the torch dialect."""

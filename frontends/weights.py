@@ -1,0 +1,120 @@
+"""Binds the parameters of a model to the tensors of its checkpoint, and checks that they fit."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import torch
+
+from llmc.frontends.checkpoint import Checkpoint
+from llmc.frontends.convert.parameters import ParameterSource
+from llmc.frontends.errors import FrontendError, bulleted
+
+#: Tensors that old checkpoints store although the model computes them itself.
+_IGNORABLE = re.compile(r"(rotary_emb\.inv_freq|rotary_pos_emb\.inv_freq|attn\.masked_bias|attn\.bias|attention\.bias|attention\.masked_bias)$")
+
+_WEIGHT_DTYPES = re.compile(r"f64|f32|f16|bf16|i?q\d.*|tq\d.*|mxfp4")
+
+
+def bind(
+    model: torch.nn.Module, buffers: dict[str, np.ndarray], checkpoint: Checkpoint
+) -> dict[str, ParameterSource]:
+    """The source of every parameter and buffer of `model`, by module name.
+
+    Raises when a tensor is missing, left over, or of another shape or kind than the model's parameter.
+    """
+    declared = _stored_tensors(model)
+    canonical = _canonical_names(declared)
+    owners = sorted(set(canonical.values()))
+    prefix = getattr(model, "base_model_prefix", "")
+    stored = _stored_names(owners, checkpoint, prefix)
+    if checkpoint.has_weights:
+        _check_missing(owners, stored, checkpoint)
+        _check_left_over(model, stored, canonical, checkpoint)
+        for name in owners:
+            _check_tensor(name, declared[name], stored[name], checkpoint)
+    sources = {name: ParameterSource(owner, tensor=stored.get(owner, owner)) for name, owner in canonical.items()}
+    divisors = checkpoint.buffer_divisors()
+    for name, value in buffers.items():
+        divisor = divisors.get(name.rpartition(".")[2])
+        sources[name] = ParameterSource(name, value=value if divisor is None else value / divisor)
+    return sources
+
+
+def _stored_tensors(model: torch.nn.Module) -> dict[str, torch.Tensor]:
+    """What a checkpoint stores. Not `state_dict`: its detached copies do not show which tensors are the same."""
+    stored = model.state_dict().keys()
+    tensors = [*model.named_parameters(remove_duplicate=False), *model.named_buffers(remove_duplicate=False)]
+    return {name: tensor for name, tensor in tensors if name in stored}
+
+
+def _canonical_names(declared: dict[str, torch.Tensor]) -> dict[str, str]:
+    """Each parameter name, and the first name of the same tensor: tied embeddings are one parameter."""
+    first: dict[int, str] = {}
+    return {name: first.setdefault(id(tensor), name) for name, tensor in declared.items()}
+
+
+def _stored_names(owners: list[str], checkpoint: Checkpoint, prefix: str) -> dict[str, str]:
+    """Module name -> checkpoint name: checkpoints of the bare base model lack its prefix, and the other way round."""
+    available = set(checkpoint.names())
+    found = {}
+    for name in owners:
+        for candidate in (name, name.removeprefix(f"{prefix}."), f"{prefix}.{name}"):
+            if candidate in available:
+                found[name] = candidate
+                break
+    return found
+
+
+def _check_missing(owners: list[str], stored: dict[str, str], checkpoint: Checkpoint) -> None:
+    missing = [name for name in owners if name not in stored]
+    if not missing:
+        return
+    hint = ""
+    if missing == ["lm_head.weight"]:
+        hint = "\nthe config says tie_word_embeddings = false; set it to true if the embedding is meant to be shared"
+    raise FrontendError(f"{checkpoint.path} lacks {len(missing)} tensors of the model:\n{bulleted(missing)}{hint}")
+
+
+def _check_left_over(
+    model: torch.nn.Module, stored: dict[str, str], canonical: dict[str, str], checkpoint: Checkpoint
+) -> None:
+    left = set(checkpoint.names()) - set(stored.values())
+    left = {name for name in left if not _IGNORABLE.search(name)}
+    for pattern in getattr(model, "_keys_to_ignore_on_load_unexpected", None) or ():
+        left = {name for name in left if not re.search(pattern, name)}
+    for name in sorted(left):
+        owner = canonical.get(name)
+        if owner is not None and owner != name:  # the second name of a tied tensor
+            if not _equal(checkpoint, name, stored[owner]):
+                raise FrontendError(
+                    f"the config ties '{name}' to '{owner}' (tie_word_embeddings), "
+                    "but the checkpoint stores two different tensors"
+                )
+            left.discard(name)
+    if left:
+        raise FrontendError(
+            f"{checkpoint.path} holds {len(left)} tensors that the model does not use "
+            f"(does the config match the weights?):\n{bulleted(sorted(left))}"
+        )
+
+
+def _equal(checkpoint: Checkpoint, first: str, second: str, rows_at_once: int = 4096) -> bool:
+    if checkpoint.shape(first) != checkpoint.shape(second) or checkpoint.dtype(first) != checkpoint.dtype(second):
+        return False
+    return all(
+        np.array_equal(checkpoint.read(first, rows), checkpoint.read(second, rows))
+        for rows in (slice(start, start + rows_at_once) for start in range(0, checkpoint.shape(first)[0], rows_at_once))
+    )
+
+
+def _check_tensor(name: str, declared: torch.Tensor, stored: str, checkpoint: Checkpoint) -> None:
+    shape, dtype = checkpoint.shape(stored), checkpoint.dtype(stored)
+    if shape != tuple(declared.shape):
+        raise FrontendError(
+            f"the config contradicts the weights: tensor '{stored}' has shape {list(shape)}, "
+            f"the model of the config needs {list(declared.shape)}"
+        )
+    if not _WEIGHT_DTYPES.fullmatch(dtype):
+        raise FrontendError(f"tensor '{stored}' has dtype {dtype}; weights are f32, f16, bf16 or a GGML block type")

@@ -70,7 +70,7 @@ def import_checkpoint(
     model, buffers = build_model(checkpoint.config, options.max_seq_len)
     sources = bind(model, buffers, checkpoint)
     torch_module = import_program(export_decoder(DecoderStep(model)), wrapper="model.")
-    conversion = convert_module(torch_module, sources, context, _DECODER_INPUTS)
+    conversion = convert_module(torch_module, sources, context, _DECODER_INPUTS, one_dynamic_size=True)
     return ImportedModel(
         module=conversion.module,
         config=checkpoint.config,
@@ -94,7 +94,7 @@ def import_module(
     from llmc.frontends.convert import convert_module
     from llmc.frontends.convert.parameters import ParameterSource
     from llmc.frontends.tracing.dialect import import_program
-    from llmc.frontends.tracing.trace import export
+    from llmc.frontends.tracing.trace import export, has_one_dynamic_size
 
     values = {
         name: tensor.detach().cpu().float().numpy()
@@ -102,7 +102,8 @@ def import_module(
     }
     program = export(module.eval(), example_inputs, dynamic_shapes)
     sources = {name: ParameterSource(name, tensor=name) for name in values}
-    conversion = convert_module(import_program(program), sources, context)
+    one_dynamic_size = has_one_dynamic_size(program)
+    conversion = convert_module(import_program(program), sources, context, one_dynamic_size=one_dynamic_size)
     return ImportedModule(conversion.module, {name: values[name] for name in conversion.tensors.values()})
 
 

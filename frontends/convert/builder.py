@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from mlir import ir
@@ -19,8 +19,10 @@ _DYNAMIC = ir.ShapedType.get_dynamic_size()
 class Builder:
     """Emits ops at the current insertion point and location, and hides how batch dimensions are folded."""
 
-    def __init__(self, parameters: Parameters):
+    def __init__(self, parameters: Parameters, tokens: Callable[[], ir.Value] | None = None):
+        """`tokens` gives the size of every dynamic dimension, where all are known to be the same."""
         self.parameters = parameters
+        self._tokens = tokens
         self.f32 = ir.F32Type.get()
         self.i32 = ir.IntegerType.get_signless(32)
         self.i1 = ir.IntegerType.get_signless(1)
@@ -64,17 +66,17 @@ class Builder:
         """A value of the full torch shape, as a `Tensor`."""
         if not is_folded_shape(shape):
             return Tensor(value, shape)
-        return Tensor(reshaping.emit(value, shape, folded(shape), self.type), shape)
+        return Tensor(reshaping.emit(value, shape, folded(shape), self.type, self.size), shape)
 
     def unfolded(self, operand: Tensor) -> ir.Value:
         """The value in its full torch shape."""
-        return reshaping.emit(operand.value, folded(operand.shape), operand.shape, self.type)
+        return reshaping.emit(operand.value, folded(operand.shape), operand.shape, self.type, self.size)
 
     def reshape(self, operand: Tensor, shape: Shape) -> Tensor:
-        return Tensor(reshaping.emit(operand.value, folded(operand.shape), folded(shape), self.type), shape)
+        return Tensor(reshaping.emit(operand.value, folded(operand.shape), folded(shape), self.type, self.size), shape)
 
     def reshaped_value(self, value: ir.Value, source: Shape, target: Shape) -> ir.Value:
-        return reshaping.emit(value, source, target, self.type)
+        return reshaping.emit(value, source, target, self.type, self.size)
 
     # Elementwise operands.
 
@@ -116,9 +118,13 @@ class Builder:
                 return self.size(operand.value, len(shape) - from_right)
         raise AssertionError("no operand has the dynamic dimension of the result")
 
-    def size(self, value: ir.Value, dimension: int) -> ir.Value:
-        index = arith.ConstantOp(ir.IndexType.get(), dimension).result
-        return tensor.DimOp(value, index).result
+    def size(self, value: ir.Value, dimension: int, factor: int = 1) -> ir.Value:
+        """The size of a dynamic dimension, divided by `factor`."""
+        if self._tokens is not None:
+            return self._tokens()
+        index = ir.IndexType.get()
+        size = tensor.DimOp(value, arith.ConstantOp(index, dimension).result).result
+        return size if factor == 1 else arith.DivUIOp(size, arith.ConstantOp(index, factor).result).result
 
     def cast(self, value: ir.Value, element: ir.Type) -> ir.Value:
         """Converts between integers and float32; float32 stays what it is."""
@@ -161,7 +167,7 @@ class Builder:
 
     def _refold(self, value: ir.Value, have: Shape, shape: Shape) -> Tensor:
         """A value of shape `have` (the torch shape with or without a leading 1) in folded form."""
-        return Tensor(reshaping.emit(value, have, folded(shape), self.type), shape)
+        return Tensor(reshaping.emit(value, have, folded(shape), self.type, self.size), shape)
 
     def transpose(self, value: ir.Value, permutation: Sequence[int]) -> ir.Value:
         if list(permutation) == list(range(len(permutation))):

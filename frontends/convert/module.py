@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 from mlir import ir
-from mlir.dialects import func
+from mlir.dialects import arith, func, tensor
 from torch_mlir import ir as torch_ir
 
 import llmc.dialects
@@ -14,10 +15,11 @@ from llmc.frontends.convert.builder import Builder
 from llmc.frontends.convert.parameters import Parameters, ParameterSource
 from llmc.frontends.convert.registry import handler_of, read_operands
 from llmc.frontends.convert.torch_op import Locations, TorchOp, describe, tensor_type
-from llmc.frontends.convert.values import Tensor, Weight, folded
+from llmc.frontends.convert.values import Shape, Tensor, Weight, folded
 from llmc.frontends.errors import FrontendError, bulleted
 
 _FUNCTION = "step"
+_RESHAPES = ("aten.view", "aten.reshape", "aten._unsafe_view", "aten.flatten", "aten.unflatten")
 
 
 @dataclass(frozen=True)
@@ -32,9 +34,11 @@ def convert_module(
     sources: dict[str, ParameterSource],
     context: ir.Context | None = None,
     argument_names: tuple[str, ...] = (),
+    one_dynamic_size: bool = False,
 ) -> Conversion:
     """The `llm` module that computes what function `step` of the torch module computes.
 
+    `one_dynamic_size` says that all dynamic dimensions of the inputs have the same size.
     Only ops that the results need are converted; position and mask arithmetic that the attention op made dead is not.
     """
     context = llmc.dialects.register(context or ir.Context())
@@ -45,15 +49,23 @@ def convert_module(
         module = ir.Module.create()
         anchor = module.body
         parameters = Parameters(sources, ir.InsertionPoint(anchor))
-        _Walk(body, Builder(parameters), anchor, argument_names).run()
+        _Walk(body, parameters, anchor, argument_names, one_dynamic_size).run()
     module.operation.verify()
     return Conversion(module, parameters.used)
 
 
 class _Walk:
-    def __init__(self, body: torch_ir.Block, builder: Builder, anchor: ir.Block, argument_names: tuple[str, ...]):
+    def __init__(
+        self,
+        body: torch_ir.Block,
+        parameters: Parameters,
+        anchor: ir.Block,
+        argument_names: tuple[str, ...],
+        one_dynamic_size: bool,
+    ):
         self._body = body
-        self._builder = builder
+        self._parameters = parameters
+        self._one_dynamic_size = one_dynamic_size
         self._anchor = anchor
         self._argument_names = argument_names
         self._values: dict[torch_ir.Value, Any] = {}
@@ -63,12 +75,15 @@ class _Walk:
         operations = [TorchOp.of(op) for op in self._body.operations]
         live = self._live(operations)
         self._refuse_unsupported(live)
+        self._builder = Builder(self._parameters)
         inputs = [self._argument_type(argument.type) for argument in self._body.arguments]
         with ir.InsertionPoint(self._anchor):
             function = func.FuncOp(_FUNCTION, (inputs, []))
         block = function.add_entry_block(self._argument_locations(len(inputs)))
         for argument, value in zip(self._body.arguments, block.arguments):
             self._values[argument] = Tensor(value, tensor_type(argument.type).shape)
+        if self._one_dynamic_size and not any(map(_merges_dynamic_dimension, live)):
+            self._builder = Builder(self._parameters, tokens=_SharedSize(block).get)
         with ir.InsertionPoint(block):
             for op in live:
                 with self._locations.of(op.operation):
@@ -132,3 +147,36 @@ class _Walk:
 
 def _read_operands(op: TorchOp) -> list[torch_ir.Value | None]:
     return read_operands(op.name, list(op.operation.operands))
+
+
+def _merges_dynamic_dimension(op: TorchOp) -> bool:
+    """Whether a reshape makes one dimension of a dynamic and a static one, so that its size is not that of an input."""
+    if not op.name.startswith(_RESHAPES):
+        return False
+    source, target = tensor_type(op.operation.operands[0].type), op.results[0]
+    return _static_elements(source.shape) != _static_elements(target.shape)
+
+
+def _static_elements(shape: Shape) -> int:
+    return math.prod(size for size in shape if size is not None)
+
+
+class _SharedSize:
+    """The size of the first dynamic dimension of a block's arguments, computed once at its start."""
+
+    def __init__(self, block: ir.Block):
+        self._block = block
+        self._value: ir.Value | None = None
+
+    def get(self) -> ir.Value:
+        if self._value is None:
+            with ir.InsertionPoint.at_block_begin(self._block), ir.Location.unknown():
+                argument, axis = next(
+                    (argument, axis)
+                    for argument in self._block.arguments
+                    for axis, size in enumerate(ir.RankedTensorType(argument.type).shape)
+                    if size == ir.ShapedType.get_dynamic_size()
+                )
+                index = arith.ConstantOp(ir.IndexType.get(), axis).result
+                self._value = tensor.DimOp(argument, index).result
+        return self._value

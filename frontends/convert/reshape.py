@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from mlir import ir
-from mlir.dialects import arith, tensor
+from mlir.dialects import tensor
 
 from llmc.frontends.convert.values import Shape
 
@@ -29,8 +29,17 @@ class _Group:
         return math.prod(self.source)
 
 
-def emit(value: ir.Value, source: Shape, target: Shape, type_of: Callable[[Shape, ir.Type], ir.Type]) -> ir.Value:
-    """`value`, of shape `source`, reshaped to `target`."""
+def emit(
+    value: ir.Value,
+    source: Shape,
+    target: Shape,
+    type_of: Callable[[Shape, ir.Type], ir.Type],
+    size_of: Callable[[ir.Value, int, int], ir.Value],
+) -> ir.Value:
+    """`value`, of shape `source`, reshaped to `target`.
+
+    `size_of(value, axis, factor)` is the size of a dynamic dimension divided by `factor`.
+    """
     if source == target:
         return value
     groups = _match(source, target)
@@ -46,7 +55,11 @@ def emit(value: ir.Value, source: Shape, target: Shape, type_of: Callable[[Shape
         value = tensor.CollapseShapeOp(type_of(merged, element), value, indices).result
     if any(len(group.target) != 1 for group in groups):
         indices = _reassociation(len(group.target) for group in groups)
-        sizes = [_dynamic_size(value, axis, group.target) for axis, group in enumerate(groups) if None in group.target]
+        sizes = [
+            size_of(value, axis, math.prod(size for size in group.target if size is not None))
+            for axis, group in enumerate(groups)
+            if None in group.target
+        ]
         static = [ir.ShapedType.get_dynamic_size() if size is None else size for size in target]
         value = tensor.ExpandShapeOp(type_of(target, element), value, indices, sizes, static).result
     return value
@@ -100,12 +113,3 @@ def _reassociation(lengths) -> ir.ArrayAttr:
         position += length
     return ir.ArrayAttr.get(rows)
 
-
-def _dynamic_size(value: ir.Value, axis: int, target: Shape) -> ir.Value:
-    """The size of the dynamic dimension among `target`, into which dimension `axis` of `value` is expanded."""
-    index = ir.IndexType.get()
-    size = tensor.DimOp(value, arith.ConstantOp(index, axis).result).result
-    factor = math.prod(extent for extent in target if extent is not None)
-    if factor == 1:
-        return size
-    return arith.DivUIOp(size, arith.ConstantOp(index, factor).result).result

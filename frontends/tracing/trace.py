@@ -52,5 +52,15 @@ def export(module: torch.nn.Module, example_inputs: tuple, dynamic_shapes: Any =
     return program
 
 
+def has_one_dynamic_size(program: torch.export.ExportedProgram) -> bool:
+    """Whether all dynamic dimensions of the user's inputs are the same symbol."""
+    symbols = set()
+    for node in program.graph.nodes:
+        value = node.meta.get("val")
+        if node.op == "placeholder" and isinstance(value, torch.Tensor):
+            symbols |= {str(size) for size in value.shape if not isinstance(size, int)}
+    return len(symbols) == 1
+
+
 def _name_of(module: torch.nn.Module) -> str:
     return type(getattr(module, "model", module)).__name__

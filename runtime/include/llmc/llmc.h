@@ -1,0 +1,243 @@
+/* The C API of the llmc runtime.
+ *
+ * Load an engine, submit token ids, read tokens as they come. No function
+ * throws, all may be called from any thread, and every function that can fail
+ * returns an llmc_status; llmc_last_error() then has the message of the calling
+ * thread's last failure: what was expected, what was found and what to do.
+ *
+ * Ownership: a pointer returned through an `out` argument belongs to the caller
+ * and goes back through the matching llmc_*_free. Structs passed in are read
+ * during the call only. Text is UTF-8.
+ *
+ * Structs that callers fill carry defaults: start from llmc_*_default(), so
+ * that a field added later keeps its meaning.
+ */
+#ifndef LLMC_LLMC_H
+#define LLMC_LLMC_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(_WIN32)
+#define LLMC_API
+#else
+#define LLMC_API __attribute__((visibility("default")))
+#endif
+
+typedef enum llmc_status {
+  LLMC_OK = 0,
+  LLMC_INVALID_ARGUMENT = 1, /* the caller passed something out of range */
+  LLMC_NOT_FOUND =
+      2, /* a file of the engine does not exist or cannot be read */
+  LLMC_BAD_ENGINE = 3, /* damaged, truncated or inconsistent engine */
+  LLMC_UNSUPPORTED =
+      4,             /* engine of another format version, architecture or CPU */
+  LLMC_STRIPPED = 5, /* the engine has no weights yet: run `llmc refit` */
+  LLMC_OUT_OF_MEMORY =
+      6, /* weights, arena and KV pool do not fit; only while loading */
+  LLMC_REFUSED = 7, /* admission: the request can never run on this engine; the
+                       message has the numbers */
+  LLMC_DEVICE_ERROR = 8, /* the device or its driver failed; the message names
+                            the error and the kernel */
+  LLMC_TIMEOUT = 9,      /* nothing arrived in the given time; not a failure */
+  LLMC_SHUT_DOWN = 10,   /* the engine is closing */
+  LLMC_INTERNAL = 11     /* a bug in llmc */
+} llmc_status;
+
+/* Message of the calling thread's last failed call; valid until its next
+ * failing call. Never NULL. */
+LLMC_API const char *llmc_last_error(void);
+LLMC_API const char *llmc_status_name(llmc_status status);
+LLMC_API const char *llmc_version(void);
+
+typedef struct llmc_engine llmc_engine;
+typedef struct llmc_request llmc_request;
+
+/* ---- Engine
+ * -------------------------------------------------------------------------------------------------
+ */
+
+typedef enum llmc_policy {
+  LLMC_GUARANTEED_NO_EVICT = 0, /* a request starts only when its worst case
+                                   fits beside everybody else's */
+  LLMC_MAX_UTILIZATION = 1      /* requests start when their prompt fits; the
+                                   youngest is recomputed when the pool is full */
+} llmc_policy;
+
+typedef enum llmc_verify {
+  LLMC_VERIFY_AUTO = 0, /* hash the weights when they are smaller than 1 GiB */
+  LLMC_VERIFY_ALWAYS = 1,
+  LLMC_VERIFY_NEVER = 2 /* sizes and small parts are checked all the same */
+} llmc_verify;
+
+typedef struct llmc_engine_options {
+  int32_t num_threads;     /* host target: 0 = physical cores available to the
+                              process */
+  int32_t device;          /* GPU target: ordinal */
+  int64_t kv_cache_tokens; /* size of the KV pool in tokens; 0 = see
+                              kv_cache_bytes */
+  int64_t kv_cache_bytes;  /* size of the KV pool in bytes; 0 = see
+                              free_memory_fraction */
+  double free_memory_fraction; /* share of the memory free after weights and
+                                  arena that the KV pool may take; 0 = 0.9 on a
+                                  GPU, 0.5 on the host. Never more than all
+                                  sequences at full length need */
+  int32_t
+      max_batch_size; /* 0 = the engine's limit; a smaller value narrows it */
+  int32_t max_num_tokens; /* 0 = the engine's limit; tokens of one step, prefill
+                             and decode together */
+  llmc_policy policy;
+  llmc_verify verify_weights;
+  const char *cuda_library; /* GPU target: driver library to load; NULL =
+                               $LLMC_CUDA_LIBRARY or libcuda.so.1 */
+} llmc_engine_options;
+
+LLMC_API llmc_engine_options llmc_engine_options_default(void);
+
+/* Loads the engine folder (or .llmc archive) at `path` and starts its executor
+ * thread. All memory is taken here. */
+LLMC_API llmc_status llmc_engine_load(const char *path,
+                                      const llmc_engine_options *options,
+                                      llmc_engine **out);
+
+/* Cancels what is running, joins the executor and releases everything. Requests
+ * of the engine stay valid handles. */
+LLMC_API void llmc_engine_free(llmc_engine *engine);
+
+typedef struct llmc_engine_info {
+  int32_t vocab_size;
+  int32_t max_batch_size; /* in force, after options */
+  int32_t max_num_tokens; /* in force, after options */
+  int32_t max_seq_len;    /* prompt + generated tokens of one sequence */
+  int32_t max_logit_rows; /* logit rows of one step */
+  int32_t block_size;     /* tokens of one KV block */
+  int32_t num_blocks;  /* KV blocks that sequences can use (block 0 excluded) */
+  int32_t num_threads; /* host target; 0 on a GPU */
+  int64_t weight_bytes;
+  int64_t arena_bytes;
+  int64_t kv_cache_bytes;
+  int32_t bos_token_id; /* -1: none */
+  int32_t num_eos_token_ids;
+  const int32_t *eos_token_ids; /* owned by the engine */
+  const char
+      *target; /* "host", "sm_90"; owned by the engine, as the next two */
+  const char *architecture;
+  const char *model_name;
+} llmc_engine_info;
+
+LLMC_API llmc_status llmc_engine_get_info(const llmc_engine *engine,
+                                          llmc_engine_info *out);
+
+typedef struct llmc_engine_stats {
+  int64_t num_running; /* requests with KV blocks */
+  int64_t num_waiting; /* requests without */
+  int64_t blocks_used;
+  int64_t blocks_total;
+  int64_t num_steps;         /* plan executions since load */
+  int64_t num_prompt_tokens; /* tokens computed in prefill, recomputation
+                                included */
+  int64_t num_generated_tokens;
+  int64_t num_preemptions;
+  double step_seconds;   /* time in plan executions since load */
+  double sample_seconds; /* time in host sampling since load */
+} llmc_engine_stats;
+
+LLMC_API llmc_status llmc_engine_get_stats(const llmc_engine *engine,
+                                           llmc_engine_stats *out);
+
+/* ---- Generation
+ * ----------------------------------------------------------------------------------------------
+ */
+
+/* Definition of the sampling algorithm: runtime/src/sampler.h. Refused when out
+ * of range. */
+typedef struct llmc_sampling_params {
+  int32_t max_tokens; /* >= 1; generation also ends at max_seq_len */
+  float temperature;  /* 0 = greedy */
+  float top_p;        /* (0, 1]; 1 = off */
+  float min_p;        /* [0, 1]; 0 = off */
+  int32_t top_k;      /* 0 or -1 = off */
+  int32_t has_seed; /* 0: a random seed is drawn when the request is accepted */
+  uint64_t seed;    /* same seed, same tokens, whatever else is in the batch */
+  int32_t ignore_eos; /* 1: eos tokens of the model do not end the request */
+  int32_t logprobs; /* 1: events carry the chosen token's log probability under
+                       the raw model */
+  const int32_t
+      *stop_token_ids; /* end the request; the token is part of the output */
+  size_t num_stop_token_ids;
+} llmc_sampling_params;
+
+LLMC_API llmc_sampling_params llmc_sampling_params_default(void);
+
+typedef enum llmc_finish {
+  LLMC_RUNNING = 0,
+  LLMC_FINISH_STOP = 1, /* eos or a stop token: the last token of the output */
+  LLMC_FINISH_LENGTH = 2, /* max_tokens or max_seq_len */
+  LLMC_FINISH_CANCELLED = 3,
+  LLMC_FINISH_ERROR = 4 /* llmc_request_next returned the error */
+} llmc_finish;
+
+typedef struct llmc_token {
+  int32_t id;
+  float logprob; /* 0 unless asked for */
+} llmc_token;
+
+/* Called on the executor thread when tokens are ready or the request ended. It
+ * must return soon and must not call into the engine except
+ * llmc_request_cancel. */
+typedef void (*llmc_token_callback)(void *user, const llmc_token *tokens,
+                                    size_t num_tokens, llmc_finish finish);
+
+/* Queues a request. LLMC_REFUSED when it could never run: empty prompt, token
+ * id outside the vocabulary, prompt longer than max_seq_len - 1, more KV blocks
+ * than the pool has. `callback` may be NULL: read with llmc_request_next then.
+ */
+LLMC_API llmc_status llmc_engine_submit(llmc_engine *engine,
+                                        const int32_t *prompt,
+                                        size_t prompt_length,
+                                        const llmc_sampling_params *params,
+                                        llmc_token_callback callback,
+                                        void *user, llmc_request **out);
+
+/* Waits until tokens are ready, the request ended, or `timeout_seconds` passed
+ * (negative: no limit; LLMC_TIMEOUT). Writes up to `capacity` tokens in order,
+ * each exactly once. `*finish` is set to the reason when all tokens were read.
+ * After the end further calls return LLMC_OK, no tokens and the same reason. A
+ * failed request returns its error. */
+LLMC_API llmc_status llmc_request_next(llmc_request *request,
+                                       llmc_token *tokens, size_t capacity,
+                                       double timeout_seconds,
+                                       size_t *num_tokens, llmc_finish *finish);
+
+/* Ends the request before the next step; its KV blocks are free by then.
+ * Harmless after the end. */
+LLMC_API void llmc_request_cancel(llmc_request *request);
+
+/* Cancels the request if it still runs and releases the handle. */
+LLMC_API void llmc_request_free(llmc_request *request);
+
+/* ---- Teacher-forced scoring
+ * ----------------------------------------------------------------------------------
+ */
+
+/* Runs `num_sequences` token sequences through the paged, chunked path and
+ * copies logits. tokens: all sequences back to back; lengths:
+ * i32[num_sequences]. rows: positions (in their own sequence, ascending) whose
+ * logits are wanted, back to back; num_rows: how many for each sequence. Both
+ * NULL: every position. logits: f32 [total rows, vocab_size]; `logits_size` is
+ * its length in floats. chunk_tokens: tokens of one step; 0 = max_num_tokens.
+ * Runs between steps of the generation traffic; waits while that holds too many
+ * blocks. */
+LLMC_API llmc_status llmc_engine_forward(
+    llmc_engine *engine, const int32_t *tokens, const int32_t *lengths,
+    size_t num_sequences, const int32_t *rows, const int32_t *num_rows,
+    int32_t chunk_tokens, float *logits, size_t logits_size);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

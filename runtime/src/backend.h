@@ -1,0 +1,99 @@
+#pragma once
+// What the runtime needs from a device. One backend runs host engines, one runs
+// GPU engines through the driver API.
+
+#include "manifest.h"
+#include "mapped_file.h"
+#include "plan.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace llmc {
+
+class ThreadPool;
+
+// An encoded CUtensorMap; passed by value to kernels.
+struct alignas(64) EncodedTensorMap {
+  std::byte bytes[128];
+};
+
+// A launch with all arguments in final form. `slots` holds one 64-bit value per
+// argument (an address, an integer, float bits in the low half); `params`
+// points at each argument's bytes: its slot, or its tensor map.
+struct PreparedLaunch {
+  const void *kernel = nullptr; // what load_kernel returned
+  std::array<uint32_t, 3> grid{};
+  uint64_t *slots = nullptr;
+  void **params = nullptr;
+};
+
+// Fixed buffers of the step inputs: the host writes `staging`, kernels read
+// `device`.
+struct StepBlock {
+  std::byte *staging = nullptr;
+  uint64_t device = 0;
+};
+
+class Backend {
+public:
+  virtual ~Backend() = default;
+
+  // Memory. Everything is taken while loading and lives as long as the backend;
+  // addresses are 256-byte aligned.
+  virtual size_t free_memory() = 0;
+  virtual double default_kv_cache_fraction()
+      const = 0; // share of the free memory that the KV pool may take
+  virtual uint64_t allocate(
+      size_t bytes,
+      const char *what) = 0; // zero-filled; LLMC_OUT_OF_MEMORY with numbers
+  virtual void upload(
+      uint64_t target,
+      std::span<const std::byte> source) = 0; // while loading; may keep reading
+                                              // `source` until finish_uploads
+  virtual void finish_uploads() = 0;
+  virtual StepBlock allocate_step_block(size_t bytes) = 0;
+
+  // Code. Errors name the part or the kernel.
+  virtual void load_code(const CodeObject &code,
+                         const Part &part) = 0; // in plan order
+  virtual const void *load_kernel(const Kernel &kernel) = 0;
+  virtual EncodedTensorMap encode_tensor_map(const TensorMapArg &map,
+                                             uint64_t base,
+                                             const Sizes &sizes) = 0;
+
+  // A step: upload the first `input_bytes` of the step block, run the launches
+  // in order. Returns at once or when done.
+  virtual void run(std::span<const PreparedLaunch> launches,
+                   size_t input_bytes) = 0;
+
+  // Waits for the step and returns its output in host memory, valid until the
+  // next run.
+  virtual const void *fetch(uint64_t address, size_t bytes) = 0;
+
+  // Threads for host-side work (sampling). Never null.
+  virtual ThreadPool &thread_pool() = 0;
+};
+
+struct HostOptions {
+  int num_threads = 0; // 0: physical cores available to the process
+};
+struct CudaOptions {
+  int device = 0;
+  std::string library; // empty: $LLMC_CUDA_LIBRARY, else libcuda.so.1
+};
+
+// Both check the target first: LLMC_UNSUPPORTED names what the engine needs,
+// what is here and what to do.
+std::unique_ptr<Backend> make_host_backend(const TargetInfo &target,
+                                           const HostOptions &options);
+std::unique_ptr<Backend> make_cuda_backend(const TargetInfo &target,
+                                           const CudaOptions &options);
+
+} // namespace llmc

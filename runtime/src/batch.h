@@ -1,0 +1,48 @@
+#pragma once
+// What one step computes: some next tokens of some sequences, and the rows
+// whose logits are wanted.
+
+#include "sampling_params.h"
+#include "sequence.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace llmc {
+
+struct Request;
+
+struct BatchEntry {
+  Sequence *sequence;
+  int num_tokens;   // computed in this step, from sequence->num_computed_tokens
+                    // on
+  Request *request; // null for teacher-forced scoring
+};
+
+struct LogitRow {
+  int row;                      // among the tokens of the step
+  int entry;                    // whose token it is
+  const SamplingParams *params; // null: nothing is sampled from it
+  uint32_t sample_index;
+};
+
+struct Batch {
+  std::vector<BatchEntry> entries;
+  std::vector<LogitRow> logit_rows;
+  int num_tokens = 0;
+
+  bool empty() const { return entries.empty(); }
+  int size() const { return static_cast<int>(entries.size()); }
+  void add(Sequence &sequence, int count, Request *request = nullptr) {
+    entries.push_back({&sequence, count, request});
+    num_tokens += count;
+  }
+  // Logits after token `offset` of the entry added last.
+  void want_logits(int offset, const SamplingParams *params = nullptr,
+                   uint32_t sample_index = 0) {
+    logit_rows.push_back({num_tokens - entries.back().num_tokens + offset,
+                          size() - 1, params, sample_index});
+  }
+};
+
+} // namespace llmc

@@ -1,0 +1,235 @@
+// The C API: catches every exception and turns it into a status and a message.
+
+#include "engine.h"
+#include "error.h"
+
+#include <random>
+
+struct llmc_engine {
+  std::unique_ptr<llmc::Engine> engine;
+};
+struct llmc_request {
+  std::shared_ptr<llmc::RequestStream> stream;
+};
+
+namespace {
+
+thread_local std::string last_error;
+
+llmc_status record(llmc_status status, const char *message) {
+  try {
+    last_error = message;
+  } catch (...) {
+  }
+  return status;
+}
+
+template <class F> llmc_status guarded(const F &body) {
+  try {
+    body();
+    return LLMC_OK;
+  } catch (const llmc::Error &error) {
+    return record(error.status(), error.what());
+  } catch (const std::bad_alloc &) {
+    return record(LLMC_OUT_OF_MEMORY, "out of host memory");
+  } catch (const std::exception &error) {
+    return record(LLMC_INTERNAL, error.what());
+  } catch (...) {
+    return record(LLMC_INTERNAL, "unknown exception");
+  }
+}
+
+void require(bool condition, const char *message) {
+  if (!condition)
+    llmc::fail(LLMC_INVALID_ARGUMENT, message);
+}
+
+llmc::SamplingParams convert(const llmc_sampling_params &params) {
+  llmc::SamplingParams result;
+  result.max_tokens = params.max_tokens;
+  result.temperature = params.temperature;
+  result.top_p = params.top_p;
+  result.min_p = params.min_p;
+  result.top_k = params.top_k;
+  if (params.has_seed) {
+    result.seed = params.seed;
+  } else {
+    std::random_device device;
+    result.seed = uint64_t{device()} << 32 | device();
+  }
+  result.ignore_eos = params.ignore_eos != 0;
+  result.logprobs = params.logprobs != 0;
+  if (params.num_stop_token_ids > 0)
+    result.stop_token_ids.assign(params.stop_token_ids,
+                                 params.stop_token_ids +
+                                     params.num_stop_token_ids);
+  return result;
+}
+
+} // namespace
+
+extern "C" {
+
+const char *llmc_last_error(void) { return last_error.c_str(); }
+
+const char *llmc_version(void) { return LLMC_VERSION; }
+
+const char *llmc_status_name(llmc_status status) {
+  switch (status) {
+  case LLMC_OK:
+    return "ok";
+  case LLMC_INVALID_ARGUMENT:
+    return "invalid argument";
+  case LLMC_NOT_FOUND:
+    return "not found";
+  case LLMC_BAD_ENGINE:
+    return "bad engine";
+  case LLMC_UNSUPPORTED:
+    return "unsupported";
+  case LLMC_STRIPPED:
+    return "stripped engine";
+  case LLMC_OUT_OF_MEMORY:
+    return "out of memory";
+  case LLMC_REFUSED:
+    return "refused";
+  case LLMC_DEVICE_ERROR:
+    return "device error";
+  case LLMC_TIMEOUT:
+    return "timeout";
+  case LLMC_SHUT_DOWN:
+    return "shut down";
+  case LLMC_INTERNAL:
+    return "internal error";
+  }
+  return "unknown status";
+}
+
+llmc_engine_options llmc_engine_options_default(void) {
+  llmc_engine_options options{};
+  options.policy = LLMC_GUARANTEED_NO_EVICT;
+  options.verify_weights = LLMC_VERIFY_AUTO;
+  return options;
+}
+
+llmc_status llmc_engine_load(const char *path,
+                             const llmc_engine_options *options,
+                             llmc_engine **out) {
+  return guarded([&] {
+    require(path && out, "llmc_engine_load: path and out must not be NULL");
+    *out = nullptr;
+    auto engine = std::make_unique<llmc_engine>();
+    engine->engine = llmc::Engine::load(
+        path, options ? *options : llmc_engine_options_default());
+    *out = engine.release();
+  });
+}
+
+void llmc_engine_free(llmc_engine *engine) { delete engine; }
+
+llmc_status llmc_engine_get_info(const llmc_engine *engine,
+                                 llmc_engine_info *out) {
+  return guarded([&] {
+    require(engine && out,
+            "llmc_engine_get_info: engine and out must not be NULL");
+    *out = engine->engine->info();
+  });
+}
+
+llmc_status llmc_engine_get_stats(const llmc_engine *engine,
+                                  llmc_engine_stats *out) {
+  return guarded([&] {
+    require(engine && out,
+            "llmc_engine_get_stats: engine and out must not be NULL");
+    *out = engine->engine->stats();
+  });
+}
+
+llmc_sampling_params llmc_sampling_params_default(void) {
+  llmc_sampling_params params{};
+  params.max_tokens = 16;
+  params.temperature = 1.0f;
+  params.top_p = 1.0f;
+  return params;
+}
+
+llmc_status llmc_engine_submit(llmc_engine *engine, const int32_t *prompt,
+                               size_t prompt_length,
+                               const llmc_sampling_params *params,
+                               llmc_token_callback callback, void *user,
+                               llmc_request **out) {
+  return guarded([&] {
+    require(engine && out && (prompt || prompt_length == 0),
+            "llmc_engine_submit: engine, prompt and out must not be NULL");
+    *out = nullptr;
+    llmc_sampling_params chosen =
+        params ? *params : llmc_sampling_params_default();
+    require(chosen.stop_token_ids || chosen.num_stop_token_ids == 0,
+            "llmc_engine_submit: stop_token_ids is NULL");
+    auto request = std::make_unique<llmc_request>();
+    request->stream = engine->engine->submit({prompt, prompt_length},
+                                             convert(chosen), callback, user);
+    *out = request.release();
+  });
+}
+
+llmc_status llmc_request_next(llmc_request *request, llmc_token *tokens,
+                              size_t capacity, double timeout_seconds,
+                              size_t *num_tokens, llmc_finish *finish) {
+  if (num_tokens)
+    *num_tokens = 0;
+  return guarded([&] {
+    require(request && tokens && capacity > 0 && num_tokens && finish,
+            "llmc_request_next: NULL argument or no capacity");
+    *num_tokens =
+        request->stream->next(tokens, capacity, timeout_seconds, *finish);
+  });
+}
+
+void llmc_request_cancel(llmc_request *request) {
+  if (request)
+    request->stream->cancel();
+}
+
+void llmc_request_free(llmc_request *request) {
+  llmc_request_cancel(request);
+  delete request;
+}
+
+llmc_status llmc_engine_forward(llmc_engine *engine, const int32_t *tokens,
+                                const int32_t *lengths, size_t num_sequences,
+                                const int32_t *rows, const int32_t *num_rows,
+                                int32_t chunk_tokens, float *logits,
+                                size_t logits_size) {
+  return guarded([&] {
+    require(engine && (num_sequences == 0 || (tokens && lengths && logits)),
+            "llmc_engine_forward: NULL argument");
+    require((rows == nullptr) == (num_rows == nullptr),
+            "llmc_engine_forward: give both rows and num_rows or none");
+    std::vector<llmc::ForwardSequence> sequences(num_sequences);
+    size_t total_rows = 0;
+    for (size_t i = 0; i < num_sequences; ++i) {
+      require(lengths[i] >= 0 && (!num_rows || num_rows[i] >= 0),
+              "llmc_engine_forward: negative length");
+      size_t length = static_cast<size_t>(lengths[i]);
+      sequences[i].tokens = {tokens, length};
+      tokens += length;
+      if (rows) {
+        sequences[i].rows.assign(rows, rows + num_rows[i]);
+        rows += num_rows[i];
+      } else {
+        for (int32_t row = 0; row < lengths[i]; ++row)
+          sequences[i].rows.push_back(row);
+      }
+      total_rows += sequences[i].rows.size();
+    }
+    size_t expected =
+        total_rows * static_cast<size_t>(engine->engine->info().vocab_size);
+    if (logits_size != expected)
+      llmc::fail(LLMC_INVALID_ARGUMENT, "llmc_engine_forward: ", total_rows,
+                 " rows need ", expected, " floats of logits, the buffer has ",
+                 logits_size);
+    engine->engine->score(sequences, chunk_tokens, logits);
+  });
+}
+
+} // extern "C"

@@ -1,0 +1,186 @@
+#include "engine.h"
+
+#include "error.h"
+#include "thread_pool.h"
+
+#include <algorithm>
+
+namespace llmc {
+
+namespace {
+
+constexpr size_t kVerifyWeightsBelow = size_t{1} << 30;
+
+std::unique_ptr<Backend> make_backend(const TargetInfo &target,
+                                      const llmc_engine_options &options) {
+  if (target.name == "host")
+    return make_host_backend(target, {.num_threads = options.num_threads});
+  return make_cuda_backend(
+      target, {.device = options.device,
+               .library = options.cuda_library ? options.cuda_library : ""});
+}
+
+bool wants_verification(llmc_verify verify, const Manifest &manifest) {
+  if (verify != LLMC_VERIFY_AUTO)
+    return verify == LLMC_VERIFY_ALWAYS;
+  size_t bytes = 0;
+  for (const WeightInfo &weight : manifest.weights)
+    bytes += weight.bytes();
+  return bytes < kVerifyWeightsBelow;
+}
+
+int narrowed(const char *name, int wanted, int limit) {
+  if (wanted < 0)
+    fail(LLMC_INVALID_ARGUMENT, name, " must not be negative, found ", wanted);
+  if (wanted > limit)
+    fail(LLMC_INVALID_ARGUMENT, name, " ", wanted,
+         " is above the engine's limit ", limit,
+         "; recompile it with a larger --", name);
+  return wanted == 0 ? limit : wanted;
+}
+
+} // namespace
+
+std::unique_ptr<Engine> Engine::load(const std::string &path,
+                                     const llmc_engine_options &options) {
+  std::unique_ptr<Engine> engine(new Engine);
+  EngineFile file = EngineFile::open(path);
+  engine->manifest_ = file.manifest();
+  const Manifest &manifest = engine->manifest_;
+  const Limits &limits = manifest.limits;
+
+  // In the order in which a mistake is cheapest to find: target, parts, plan,
+  // weights.
+  std::unique_ptr<Backend> backend = make_backend(manifest.target, options);
+  file.verify_parts();
+  Plan plan = file.read_plan();
+  std::map<std::string, TensorView> weights = file.read_weights();
+  if (wants_verification(options.verify_weights, manifest))
+    EngineFile::verify_weights(manifest, weights, available_physical_cores());
+  for (const CodeObject &code : plan.code)
+    backend->load_code(code, file.part(code.path));
+
+  SchedulerConfig &config = engine->config_;
+  config.policy = options.policy;
+  config.max_num_tokens =
+      narrowed("max_num_tokens", options.max_num_tokens, limits.max_num_tokens);
+  config.max_batch_size =
+      narrowed("max_batch_size", options.max_batch_size, limits.max_batch_size);
+  config.max_batch_size = std::min(
+      {config.max_batch_size, config.max_num_tokens, plan.max_logit_rows});
+
+  engine->runner_ = std::make_unique<ModelRunner>(
+      std::move(backend), manifest, std::move(plan), weights,
+      KvCacheOptions{options.kv_cache_tokens, options.kv_cache_bytes,
+                     options.free_memory_fraction});
+  engine->kv_cache_ = std::make_unique<KvCacheManager>(
+      engine->runner_->num_blocks(), limits.block_size);
+  engine->executor_ = std::make_unique<Executor>(
+      *engine->runner_, *engine->kv_cache_, config, manifest.model);
+  return engine;
+}
+
+void Engine::check_tokens(std::span<const int32_t> tokens,
+                          const char *what) const {
+  if (tokens.empty())
+    fail(LLMC_REFUSED, "the ", what, " is empty: at least one token is needed");
+  for (size_t i = 0; i < tokens.size(); ++i)
+    if (tokens[i] < 0 || tokens[i] >= manifest_.model.vocab_size)
+      fail(LLMC_REFUSED, "the ", what, " has token id ", tokens[i],
+           " at position ", i, ", outside the vocabulary of ",
+           manifest_.model.vocab_size);
+}
+
+std::shared_ptr<RequestStream> Engine::submit(std::span<const int32_t> prompt,
+                                              SamplingParams params,
+                                              llmc_token_callback callback,
+                                              void *user) {
+  const Limits &limits = manifest_.limits;
+  check_and_normalise(params, manifest_.model.vocab_size);
+  check_tokens(prompt, "prompt");
+  if (prompt.size() >= static_cast<size_t>(limits.max_seq_len))
+    fail(LLMC_REFUSED, "the prompt has ", prompt.size(),
+         " tokens; with at least one generated token that exceeds max_seq_len ",
+         limits.max_seq_len,
+         "; shorten the prompt or recompile with a larger --max-seq-len");
+
+  auto request = std::make_shared<Request>();
+  int64_t total = static_cast<int64_t>(prompt.size()) + params.max_tokens;
+  request->max_total_tokens =
+      static_cast<int>(std::min<int64_t>(total, limits.max_seq_len));
+  int needed = kv_cache_->blocks_for(request->max_cached_tokens()),
+      usable = kv_cache_->pool().num_usable();
+  if (needed > usable)
+    fail(LLMC_REFUSED, "the request may need ", needed, " KV blocks of ",
+         limits.block_size, " tokens (prompt ", prompt.size(),
+         ", output up to ",
+         request->max_total_tokens - static_cast<int>(prompt.size()),
+         "), the pool has ", usable,
+         "; lower max_tokens or load the engine with a larger KV cache");
+  request->sequence.tokens.reserve(
+      static_cast<size_t>(request->max_total_tokens));
+  request->sequence.tokens.assign(prompt.begin(), prompt.end());
+  request->sequence.num_prompt_tokens = static_cast<int>(prompt.size());
+  request->params = std::move(params);
+  request->stream = std::make_shared<RequestStream>(callback, user);
+  auto stream = request->stream;
+  executor_->submit(std::move(request));
+  return stream;
+}
+
+void Engine::score(std::span<const ForwardSequence> sequences, int chunk_tokens,
+                   float *logits) {
+  int chunk = narrowed("chunk_tokens", chunk_tokens, config_.max_num_tokens);
+  for (const ForwardSequence &sequence : sequences) {
+    check_tokens(sequence.tokens, "sequence");
+    if (sequence.tokens.size() >
+        static_cast<size_t>(manifest_.limits.max_seq_len))
+      fail(LLMC_REFUSED, "a sequence has ", sequence.tokens.size(),
+           " tokens, above max_seq_len ", manifest_.limits.max_seq_len);
+    int needed =
+            kv_cache_->blocks_for(static_cast<int64_t>(sequence.tokens.size())),
+        usable = kv_cache_->pool().num_usable();
+    if (needed > usable)
+      fail(LLMC_REFUSED, "a sequence of ", sequence.tokens.size(),
+           " tokens needs ", needed, " KV blocks, the pool has ", usable);
+    int64_t previous = -1;
+    for (int32_t row : sequence.rows) {
+      if (row <= previous || static_cast<size_t>(row) >= sequence.tokens.size())
+        fail(LLMC_INVALID_ARGUMENT, "row ", row, " after row ", previous,
+             ": rows must ascend and lie below the length ",
+             sequence.tokens.size());
+      previous = row;
+    }
+  }
+  executor_->score(sequences,
+                   {std::min(config_.max_batch_size, chunk), chunk,
+                    runner_->plan().max_logit_rows},
+                   logits);
+}
+
+llmc_engine_info Engine::info() const {
+  const ModelInfo &model = manifest_.model;
+  llmc_engine_info out{};
+  out.vocab_size = model.vocab_size;
+  out.max_batch_size = config_.max_batch_size;
+  out.max_num_tokens = config_.max_num_tokens;
+  out.max_seq_len = manifest_.limits.max_seq_len;
+  out.max_logit_rows = runner_->plan().max_logit_rows;
+  out.block_size = manifest_.limits.block_size;
+  out.num_blocks = kv_cache_->pool().num_usable();
+  out.num_threads = manifest_.target.name == "host"
+                        ? runner_->thread_pool().num_threads()
+                        : 0;
+  out.weight_bytes = static_cast<int64_t>(runner_->weight_bytes());
+  out.arena_bytes = static_cast<int64_t>(runner_->plan().arena_bytes);
+  out.kv_cache_bytes = static_cast<int64_t>(runner_->kv_cache_bytes());
+  out.bos_token_id = model.bos_token_id;
+  out.num_eos_token_ids = static_cast<int32_t>(model.eos_token_ids.size());
+  out.eos_token_ids = model.eos_token_ids.data();
+  out.target = manifest_.target.name.c_str();
+  out.architecture = model.architecture.c_str();
+  out.model_name = model.name.c_str();
+  return out;
+}
+
+} // namespace llmc

@@ -1,0 +1,42 @@
+#pragma once
+// A loaded engine: what the C API hands out.
+
+#include "engine_file.h"
+#include "executor.h"
+
+#include <memory>
+#include <string>
+
+namespace llmc {
+
+class Engine {
+public:
+  static std::unique_ptr<Engine> load(const std::string &path,
+                                      const llmc_engine_options &options);
+
+  // Checks the request against limits and pool (LLMC_REFUSED with numbers),
+  // queues it and returns its stream.
+  std::shared_ptr<RequestStream> submit(std::span<const int32_t> prompt,
+                                        SamplingParams params,
+                                        llmc_token_callback callback,
+                                        void *user);
+
+  // Rows of `sequences` must be ascending positions; checked.
+  void score(std::span<const ForwardSequence> sequences, int chunk_tokens,
+             float *logits);
+
+  llmc_engine_info info() const;
+  llmc_engine_stats stats() const { return executor_->stats(); }
+
+private:
+  Engine() = default;
+  void check_tokens(std::span<const int32_t> tokens, const char *what) const;
+
+  Manifest manifest_;
+  SchedulerConfig config_;
+  std::unique_ptr<ModelRunner> runner_;
+  std::unique_ptr<KvCacheManager> kv_cache_;
+  std::unique_ptr<Executor> executor_; // last: stops before the rest goes
+};
+
+} // namespace llmc

@@ -1,0 +1,77 @@
+#pragma once
+// The thread that owns the device: schedule, run, sample, append, emit; again.
+// Nobody else touches scheduler, KV cache or model runner after the start.
+
+#include "forward.h"
+#include "model_runner.h"
+#include "request.h"
+#include "scheduler.h"
+
+#include <condition_variable>
+#include <deque>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace llmc {
+
+class Executor {
+public:
+  Executor(ModelRunner &runner, KvCacheManager &kv_cache,
+           const SchedulerConfig &config, const ModelInfo &model);
+  ~Executor(); // ends everything with LLMC_FINISH_CANCELLED and joins
+
+  void submit(std::shared_ptr<Request> request);
+
+  // Runs scoring between two steps and returns when it is done.
+  void score(std::span<const ForwardSequence> sequences,
+             const ForwardLimits &limits, float *logits);
+
+  llmc_engine_stats stats() const;
+
+private:
+  struct ScoreJob {
+    std::span<const ForwardSequence> sequences;
+    ForwardLimits limits;
+    float *logits;
+    int blocks_needed;
+    std::promise<void> done;
+  };
+  struct Emission { // held back until blocks are free and the statistics say so
+    RequestStream *stream;
+    llmc_token token;
+    llmc_finish finish;
+  };
+
+  void loop();
+  bool wait_for_work(); // false: stop
+  void end_cancelled();
+  void run_score_jobs();
+  void step();
+  void sample(const Batch &batch);
+  llmc_finish stop_reason(const Request &request, int32_t token) const;
+  void fail_batch(const Batch &batch, const Error &error);
+  void end_all();
+  void publish_stats();
+
+  ModelRunner &runner_;
+  KvCacheManager &kv_cache_;
+  Scheduler scheduler_;
+  const ModelInfo &model_;
+  std::vector<llmc_token> sampled_;
+  std::vector<Emission> emissions_;
+  llmc_engine_stats counters_{}; // executor thread only
+
+  mutable std::mutex mutex_;
+  std::condition_variable wake_;
+  bool stop_ = false;
+  std::deque<std::shared_ptr<Request>> incoming_;
+  std::deque<std::shared_ptr<ScoreJob>> score_jobs_;
+  llmc_engine_stats published_{};
+
+  std::thread thread_; // last: it uses all of the above
+};
+
+} // namespace llmc

@@ -1,0 +1,176 @@
+#include "model_runner.h"
+
+#include "error.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace llmc {
+
+namespace {
+
+constexpr size_t kAlignment = 256;
+size_t align(size_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+Sizes max_sizes(const Limits &limits, const Plan &plan) {
+  return {.T = limits.max_num_tokens,
+          .S = limits.max_batch_size,
+          .R = plan.max_logit_rows,
+          .NB = 0,
+          .B = limits.max_blocks_per_seq};
+}
+
+} // namespace
+
+ModelRunner::ModelRunner(std::unique_ptr<Backend> backend,
+                         const Manifest &manifest, Plan plan,
+                         const std::map<std::string, TensorView> &weights,
+                         const KvCacheOptions &kv_cache)
+    : backend_(std::move(backend)), plan_(std::move(plan)),
+      vocab_size_(manifest.model.vocab_size), limits_(manifest.limits),
+      inputs_(max_sizes(limits_, plan_)) {
+  upload_weights(manifest, weights);
+  memory_.arena = backend_->allocate(plan_.arena_bytes, "activation arena");
+  step_block_ = backend_->allocate_step_block(inputs_.bytes());
+  memory_.step_block = step_block_.device;
+  allocate_kv_cache(limits_,
+                    kv_cache); // last: it takes a share of what is left
+  backend_->finish_uploads();
+  const Sizes fixed{.T = 0,
+                    .S = 0,
+                    .R = 0,
+                    .NB = num_blocks_,
+                    .B = limits_.max_blocks_per_seq};
+  executor_ =
+      std::make_unique<PlanExecutor>(*backend_, plan_, inputs_, memory_, fixed);
+}
+
+void ModelRunner::upload_weights(
+    const Manifest &manifest,
+    const std::map<std::string, TensorView> &weights) {
+  size_t total = 0;
+  for (const WeightInfo &weight : manifest.weights)
+    total += align(weight.bytes());
+  uint64_t next = backend_->allocate(total, "weights");
+  for (const WeightInfo &weight : manifest.weights) {
+    std::span<const std::byte> bytes = weights.at(weight.name).bytes;
+    backend_->upload(next, bytes);
+    memory_.weights.emplace(weight.name, next);
+    next += align(bytes.size());
+  }
+  weight_bytes_ = total;
+}
+
+void ModelRunner::allocate_kv_cache(const Limits &limits,
+                                    const KvCacheOptions &options) {
+  num_blocks_ = size_kv_cache(limits, plan_.kv_bytes_per_block(), options,
+                              backend_->free_memory(),
+                              backend_->default_kv_cache_fraction());
+  auto layer_bytes = [&](const KvLayer &layer, int head_dim) {
+    return align(size_t(num_blocks_) * layer.heads * plan_.block_size *
+                 head_dim * info(layer.dtype).bytes);
+  };
+  size_t total = 0;
+  for (const KvLayer &layer : plan_.kv_layers)
+    total += layer_bytes(layer, layer.head_dim) +
+             layer_bytes(layer, layer.v_head_dim);
+  uint64_t next = backend_->allocate(total, "KV pool");
+  for (const KvLayer &layer : plan_.kv_layers) {
+    memory_.keys.push_back(next);
+    next += layer_bytes(layer, layer.head_dim);
+    memory_.values.push_back(next);
+    next += layer_bytes(layer, layer.v_head_dim);
+  }
+}
+
+void ModelRunner::run(const Batch &batch, const KvCacheManager &kv_cache) {
+  num_rows_ = static_cast<int>(batch.logit_rows.size());
+  logits_ = nullptr;
+  if (batch.num_tokens > limits_.max_num_tokens ||
+      batch.size() > limits_.max_batch_size || num_rows_ > plan_.max_logit_rows)
+    fail(LLMC_INTERNAL, "a step of ", batch.num_tokens, " tokens, ",
+         batch.size(), " sequences and ", num_rows_,
+         " logit rows exceeds the engine's limits");
+  write_inputs(batch, kv_cache);
+  executor_->run({.T = batch.num_tokens,
+                  .S = batch.size(),
+                  .R = num_rows_,
+                  .NB = 0,
+                  .B = 0},
+                 inputs_.used_bytes(batch.size()));
+}
+
+void ModelRunner::write_inputs(const Batch &batch,
+                               const KvCacheManager &kv_cache) {
+  std::byte *block = step_block_.staging;
+  auto *tokens = inputs_.data<int32_t>(block, StepInput::Tokens);
+  auto *positions = inputs_.data<int32_t>(block, StepInput::Positions);
+  auto *slots = inputs_.data<int32_t>(block, StepInput::Slots);
+  auto *query_start = inputs_.data<int32_t>(block, StepInput::QueryStart);
+  auto *kv_len = inputs_.data<int32_t>(block, StepInput::KvLen);
+  auto *table = inputs_.data<int32_t>(block, StepInput::BlockTable);
+  int row = 0;
+  for (const BatchEntry &entry : batch.entries) {
+    const Sequence &sequence = *entry.sequence;
+    *query_start++ = row;
+    *kv_len++ = sequence.num_computed_tokens + entry.num_tokens;
+    std::copy(sequence.blocks.begin(), sequence.blocks.end(), table);
+    std::fill(table + sequence.blocks.size(),
+              table + limits_.max_blocks_per_seq, 0);
+    table += limits_.max_blocks_per_seq;
+    for (int position = sequence.num_computed_tokens,
+             end = position + entry.num_tokens;
+         position < end; ++position, ++row) {
+      tokens[row] = sequence.tokens[static_cast<size_t>(position)];
+      positions[row] = position;
+      slots[row] = kv_cache.slot(sequence, position);
+    }
+  }
+  *query_start = row;
+
+  static const SamplingParams greedy = [] {
+    SamplingParams params;
+    params.temperature = 0;
+    return params;
+  }();
+  auto *logit_rows = inputs_.data<int32_t>(block, StepInput::LogitRows);
+  auto *temperature = inputs_.data<float>(block, StepInput::Temperature);
+  auto *top_p = inputs_.data<float>(block, StepInput::TopP);
+  auto *min_p = inputs_.data<float>(block, StepInput::MinP);
+  auto *top_k = inputs_.data<int32_t>(block, StepInput::TopK);
+  auto *seed = inputs_.data<uint64_t>(block, StepInput::Seed);
+  auto *sample_index = inputs_.data<uint32_t>(block, StepInput::SampleIndex);
+  for (size_t i = 0; i < batch.logit_rows.size(); ++i) {
+    const LogitRow &want = batch.logit_rows[i];
+    const SamplingParams &params = want.params ? *want.params : greedy;
+    logit_rows[i] = want.row;
+    temperature[i] = params.temperature;
+    top_p[i] = params.top_p;
+    min_p[i] = params.min_p;
+    top_k[i] = params.top_k;
+    seed[i] = params.seed;
+    sample_index[i] = want.sample_index;
+  }
+}
+
+std::span<const float> ModelRunner::logits(int row) {
+  size_t width = static_cast<size_t>(vocab_size_);
+  if (!logits_)
+    logits_ = static_cast<const float *>(
+        backend_->fetch(executor_->logits(), static_cast<size_t>(num_rows_) *
+                                                 width * sizeof(float)));
+  return {logits_ + static_cast<size_t>(row) * width, width};
+}
+
+std::span<const int32_t> ModelRunner::next_tokens() {
+  if (!executor_->next_tokens() || num_rows_ == 0)
+    return {};
+  size_t rows = static_cast<size_t>(num_rows_);
+  return {static_cast<const int32_t *>(backend_->fetch(executor_->next_tokens(),
+                                                       rows * sizeof(int32_t))),
+          rows};
+}
+
+} // namespace llmc

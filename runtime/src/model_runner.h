@@ -1,0 +1,74 @@
+#pragma once
+// Holds everything of an engine that lies on the device, and computes a batch
+// on it.
+
+#include "backend.h"
+#include "batch.h"
+#include "kv_cache_manager.h"
+#include "plan_executor.h"
+#include "safetensors.h"
+#include "step_inputs.h"
+
+#include <map>
+#include <memory>
+#include <span>
+
+namespace llmc {
+
+struct KvCacheOptions {
+  int64_t tokens = 0;              // 0: by bytes
+  int64_t bytes = 0;               // 0: by fraction
+  double free_memory_fraction = 0; // 0: the target's default
+};
+
+class ModelRunner {
+public:
+  // Uploads the weights, takes arena, step inputs and KV pool, binds the plan.
+  ModelRunner(std::unique_ptr<Backend> backend, const Manifest &manifest,
+              Plan plan, const std::map<std::string, TensorView> &weights,
+              const KvCacheOptions &kv_cache);
+
+  // Computes the batch. K and V of its tokens are in the cache afterwards; the
+  // caller moves num_computed_tokens.
+  void run(const Batch &batch, const KvCacheManager &kv_cache);
+
+  // Results of the last run; they wait for it.
+  std::span<const float> logits(int row); // row: index into batch.logit_rows
+  std::span<const int32_t> next_tokens(); // empty: the host samples
+  bool samples_on_device() const { return plan_.next_tokens.has_value(); }
+
+  ThreadPool &thread_pool() { return backend_->thread_pool(); }
+  const Plan &plan() const { return plan_; }
+  int num_blocks() const { return num_blocks_; } // block 0 included
+  size_t weight_bytes() const { return weight_bytes_; }
+  size_t kv_cache_bytes() const {
+    return plan_.kv_bytes_per_block() * static_cast<size_t>(num_blocks_);
+  }
+
+private:
+  void upload_weights(const Manifest &manifest,
+                      const std::map<std::string, TensorView> &weights);
+  void allocate_kv_cache(const Limits &limits, const KvCacheOptions &options);
+  void write_inputs(const Batch &batch, const KvCacheManager &kv_cache);
+
+  std::unique_ptr<Backend> backend_;
+  Plan plan_;
+  int vocab_size_;
+  Limits limits_;
+  StepInputs inputs_;
+  StepBlock step_block_;
+  PlanMemory memory_;
+  int num_blocks_ = 0;
+  size_t weight_bytes_ = 0;
+  std::unique_ptr<PlanExecutor> executor_;
+  int num_rows_ = 0;              // of the last run
+  const float *logits_ = nullptr; // fetched once per run
+};
+
+// Blocks of the pool, block 0 included. Throws LLMC_OUT_OF_MEMORY with the
+// arithmetic when not even one sequence block fits.
+int size_kv_cache(const Limits &limits, size_t bytes_per_block,
+                  const KvCacheOptions &options, size_t free_bytes,
+                  double default_fraction);
+
+} // namespace llmc

@@ -1,0 +1,118 @@
+#include "plan_executor.h"
+
+#include "error.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace llmc {
+
+PlanExecutor::PlanExecutor(Backend &backend, const Plan &plan,
+                           const StepInputs &inputs, const PlanMemory &memory,
+                           const Sizes &fixed)
+    : backend_(backend), plan_(plan), inputs_(inputs), memory_(memory),
+      fixed_(fixed) {
+  for (const Kernel &kernel : plan.kernels)
+    kernels_.push_back(backend.load_kernel(kernel));
+  for (const Range &range : plan.ranges) {
+    BoundRange bound{range.max_tokens, {}};
+    for (const Launch &launch : range.launches)
+      bound.launches.push_back(bind(launch));
+    ranges_.push_back(std::move(bound));
+  }
+  logits_ = resolve(BufferRef{plan.logits});
+  if (plan.next_tokens)
+    next_tokens_ = resolve(BufferRef{*plan.next_tokens});
+}
+
+uint64_t PlanExecutor::resolve(const Address &address) const {
+  struct Visitor {
+    const PlanExecutor &self;
+    uint64_t operator()(const BufferRef &ref) const {
+      return self.memory_.arena + self.plan_.buffers[ref.index].offset;
+    }
+    uint64_t operator()(const WeightRef &ref) const {
+      return self.memory_.weights.at(ref.name);
+    }
+    uint64_t operator()(const InputRef &ref) const {
+      return self.memory_.step_block + self.inputs_.offset(ref.input);
+    }
+    uint64_t operator()(const KvRef &ref) const {
+      return (ref.is_value ? self.memory_.values
+                           : self.memory_.keys)[ref.layer];
+    }
+  };
+  return std::visit(Visitor{*this}, address);
+}
+
+PlanExecutor::BoundLaunch PlanExecutor::bind(const Launch &launch) {
+  BoundLaunch bound{&plan_.kernels[launch.kernel],
+                    kernels_[launch.kernel],
+                    launch.grid,
+                    {},
+                    {},
+                    {},
+                    {}};
+  bound.slots.resize(launch.args.size());
+  bound.params.resize(launch.args.size());
+  for (size_t i = 0; i < launch.args.size(); ++i) {
+    uint64_t &slot = bound.slots[i];
+    bound.params[i] =
+        &slot; // stable: the vector's storage moves with it, not its elements
+    const Argument &argument = launch.args[i];
+    if (auto *address = std::get_if<Address>(&argument)) {
+      slot = resolve(*address);
+    } else if (auto *integer = std::get_if<IntegerArg>(&argument)) {
+      if (integer->value.depends_on_step())
+        bound.dynamic.push_back({&slot, integer->value, integer->wide});
+      else
+        slot = static_cast<uint64_t>(integer->value.evaluate(fixed_));
+    } else if (auto *number = std::get_if<FloatArg>(&argument)) {
+      slot = std::bit_cast<uint32_t>(number->value);
+    } else {
+      auto &map = std::get<TensorMapArg>(argument);
+      bound.maps.push_back(std::make_unique<EncodedTensorMap>(
+          backend_.encode_tensor_map(map, resolve(map.base), fixed_)));
+      bound.params[i] = bound.maps.back().get();
+    }
+  }
+  return bound;
+}
+
+void PlanExecutor::run(Sizes sizes, size_t input_bytes) {
+  sizes.NB = fixed_.NB;
+  sizes.B = fixed_.B;
+  auto range =
+      std::find_if(ranges_.begin(), ranges_.end(), [&](const BoundRange &r) {
+        return sizes.T <= r.max_tokens;
+      });
+  if (range == ranges_.end() || sizes.T < 1)
+    fail(LLMC_INTERNAL, "no plan for a step of ", sizes.T, " tokens");
+  prepared_.clear();
+  for (BoundLaunch &launch : range->launches) {
+    PreparedLaunch prepared{
+        launch.handle, {}, launch.slots.data(), launch.params.data()};
+    int64_t blocks = 1;
+    for (size_t i = 0; i < 3; ++i) {
+      int64_t extent = std::max<int64_t>(0, launch.grid[i].evaluate(sizes));
+      if (extent > INT32_MAX)
+        fail(LLMC_BAD_ENGINE, "kernel ", launch.kernel->name, ": a grid of ",
+             extent, " in dimension ", i);
+      prepared.grid[i] = static_cast<uint32_t>(extent);
+      blocks *= extent;
+    }
+    if (blocks == 0)
+      continue; // a chunk of prefill has no logit rows, for example
+    for (const DynamicArg &argument : launch.dynamic) {
+      int64_t value = argument.value.evaluate(sizes);
+      if (!argument.wide && value != static_cast<int32_t>(value))
+        fail(LLMC_BAD_ENGINE, "kernel ", launch.kernel->name, ": ", value,
+             " does not fit an i32 argument");
+      *argument.slot = static_cast<uint64_t>(value);
+    }
+    prepared_.push_back(prepared);
+  }
+  backend_.run(prepared_, input_bytes);
+}
+
+} // namespace llmc

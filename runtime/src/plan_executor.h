@@ -1,0 +1,71 @@
+#pragma once
+// The plan bound to memory: every argument resolved once, only sizes computed
+// per step.
+
+#include "backend.h"
+#include "plan.h"
+#include "step_inputs.h"
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace llmc {
+
+// Where everything the plan refers to lies on the device.
+struct PlanMemory {
+  uint64_t arena = 0;
+  std::map<std::string, uint64_t> weights;
+  std::vector<uint64_t> keys, values; // per layer
+  uint64_t step_block = 0;
+};
+
+class PlanExecutor {
+public:
+  // `fixed` carries NB and B.
+  PlanExecutor(Backend &backend, const Plan &plan, const StepInputs &inputs,
+               const PlanMemory &memory, const Sizes &fixed);
+
+  // Runs one step of `sizes` (T >= 1) whose inputs stand in the step block.
+  void run(Sizes sizes, size_t input_bytes);
+
+  uint64_t logits() const { return logits_; }
+  uint64_t next_tokens() const { return next_tokens_; } // 0: the host samples
+
+private:
+  struct DynamicArg {
+    uint64_t *slot;
+    Expr value;
+    bool wide;
+  };
+  struct BoundLaunch {
+    const Kernel *kernel;
+    const void *handle;
+    std::array<Expr, 3> grid;
+    std::vector<uint64_t> slots;
+    std::vector<void *> params;
+    std::vector<DynamicArg> dynamic;
+    std::vector<std::unique_ptr<EncodedTensorMap>> maps;
+  };
+  struct BoundRange {
+    int max_tokens;
+    std::vector<BoundLaunch> launches;
+  };
+
+  uint64_t resolve(const Address &address) const;
+  BoundLaunch bind(const Launch &launch);
+
+  Backend &backend_;
+  const Plan &plan_;
+  const StepInputs &inputs_;
+  const PlanMemory &memory_;
+  Sizes fixed_;
+  std::vector<const void *> kernels_;
+  std::vector<BoundRange> ranges_;
+  std::vector<PreparedLaunch>
+      prepared_; // of the current step; kept to avoid allocation
+  uint64_t logits_ = 0, next_tokens_ = 0;
+};
+
+} // namespace llmc

@@ -1,0 +1,62 @@
+#include "request.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace llmc {
+
+void RequestStream::push(llmc_token token, llmc_finish finish) {
+  if (callback_) {
+    {
+      std::lock_guard lock(mutex_);
+      finish_ = finish;
+    }
+    callback_(user_, &token, 1, finish);
+  } else {
+    std::lock_guard lock(mutex_);
+    tokens_.push_back(token);
+    finish_ = finish;
+  }
+  ready_.notify_all();
+}
+
+void RequestStream::finish(llmc_finish reason, std::optional<Error> error) {
+  {
+    std::lock_guard lock(mutex_);
+    if (finish_ != LLMC_RUNNING)
+      return;
+    finish_ = reason;
+    error_ = std::move(error);
+  }
+  if (callback_)
+    callback_(user_, nullptr, 0, reason);
+  ready_.notify_all();
+}
+
+size_t RequestStream::next(llmc_token *tokens, size_t capacity,
+                           double timeout_seconds, llmc_finish &finish) {
+  std::unique_lock lock(mutex_);
+  auto is_ready = [&] { return !tokens_.empty() || finish_ != LLMC_RUNNING; };
+  finish = LLMC_RUNNING;
+  if (timeout_seconds < 0)
+    ready_.wait(lock, is_ready);
+  // A year is as good as forever and keeps the clock arithmetic from
+  // overflowing.
+  else if (!ready_.wait_for(
+               lock,
+               std::chrono::duration<double>(std::min(timeout_seconds, 3e7)),
+               is_ready))
+    fail(LLMC_TIMEOUT, "no token within ", timeout_seconds, " s");
+  size_t n = std::min(capacity, tokens_.size());
+  std::copy_n(tokens_.begin(), n, tokens);
+  tokens_.erase(tokens_.begin(), tokens_.begin() + static_cast<ptrdiff_t>(n));
+  if (tokens_.empty())
+    finish = finish_;
+  if (n == 0 && error_)
+    throw *error_;
+  if (error_ && n > 0)
+    finish = LLMC_RUNNING; // hand out the tokens first, the error next time
+  return n;
+}
+
+} // namespace llmc

@@ -1,0 +1,3 @@
+#include "check.h"
+TEST(placeholder) { CHECK(true); }
+TEST_MAIN()

@@ -37,6 +37,8 @@ class ImportedModel:
     identity: dict[str, Any]
     #: Checkpoint tensors that the graph uses, by parameter symbol.
     tensors: dict[str, str]
+    #: Checkpoint tensors that are known not to matter (stored rotary frequencies, second copies of tied tensors).
+    ignored: list[str]
     torch_text: str | None = None
 
     def export_tokenizer(self, directory: str | Path) -> list[str]:
@@ -68,15 +70,16 @@ def import_checkpoint(
     options = options or ImportOptions()
     checkpoint = open_checkpoint(path)
     model, buffers = build_model(checkpoint.config, options.max_seq_len)
-    sources = bind(model, buffers, checkpoint)
+    binding = bind(model, buffers, checkpoint)
     torch_module = import_program(export_decoder(DecoderStep(model)), wrapper="model.")
-    conversion = convert_module(torch_module, sources, context, _DECODER_INPUTS, one_dynamic_size=True)
+    conversion = convert_module(torch_module, binding.sources, context, _DECODER_INPUTS, one_dynamic_size=True)
     return ImportedModel(
         module=conversion.module,
         config=checkpoint.config,
         checkpoint=checkpoint,
         identity=_identity(checkpoint),
         tensors=conversion.tensors,
+        ignored=binding.ignored,
         torch_text=str(torch_module) if options.keep_torch else None,
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -12,15 +13,21 @@ from llmc.frontends.convert.parameters import ParameterSource
 from llmc.frontends.errors import FrontendError, bulleted
 
 #: Tensors that old checkpoints store although the model computes them itself.
-_IGNORABLE = re.compile(r"(rotary_emb\.inv_freq|rotary_pos_emb\.inv_freq|attn\.masked_bias|attn\.bias|attention\.bias|attention\.masked_bias)$")
+_IGNORABLE = re.compile(r"(rotary_emb|rotary_pos_emb)\.inv_freq$|(attn|attention)\.(masked_)?bias$")
 
 _WEIGHT_DTYPES = re.compile(r"f64|f32|f16|bf16|i?q\d.*|tq\d.*|mxfp4")
 
 
-def bind(
-    model: torch.nn.Module, buffers: dict[str, np.ndarray], checkpoint: Checkpoint
-) -> dict[str, ParameterSource]:
-    """The source of every parameter and buffer of `model`, by module name.
+@dataclass(frozen=True)
+class Binding:
+    #: The source of every parameter and buffer, by module name.
+    sources: dict[str, ParameterSource]
+    #: Tensors of the checkpoint that are known not to matter.
+    ignored: list[str]
+
+
+def bind(model: torch.nn.Module, buffers: dict[str, np.ndarray], checkpoint: Checkpoint) -> Binding:
+    """Finds the source of every parameter and buffer of `model`.
 
     Raises when a tensor is missing, left over, or of another shape or kind than the model's parameter.
     """
@@ -29,9 +36,10 @@ def bind(
     owners = sorted(set(canonical.values()))
     prefix = getattr(model, "base_model_prefix", "")
     stored = _stored_names(owners, checkpoint, prefix)
+    ignored = _ignorable(model, set(checkpoint.names()) - set(stored.values()))
     if checkpoint.has_weights:
         _check_missing(owners, stored, checkpoint)
-        _check_left_over(model, stored, canonical, checkpoint)
+        _check_left_over(ignored, stored, canonical, checkpoint)
         for name in owners:
             _check_tensor(name, declared[name], stored[name], checkpoint)
     sources = {name: ParameterSource(owner, tensor=stored.get(owner, owner)) for name, owner in canonical.items()}
@@ -39,7 +47,7 @@ def bind(
     for name, value in buffers.items():
         divisor = divisors.get(name.rpartition(".")[2])
         sources[name] = ParameterSource(name, value=value if divisor is None else value / divisor)
-    return sources
+    return Binding(sources, sorted(ignored))
 
 
 def _stored_tensors(model: torch.nn.Module) -> dict[str, torch.Tensor]:
@@ -77,26 +85,30 @@ def _check_missing(owners: list[str], stored: dict[str, str], checkpoint: Checkp
     raise FrontendError(f"{checkpoint.path} lacks {len(missing)} tensors of the model:\n{bulleted(missing)}{hint}")
 
 
+def _ignorable(model: torch.nn.Module, names: set[str]) -> set[str]:
+    patterns = [_IGNORABLE, *map(re.compile, getattr(model, "_keys_to_ignore_on_load_unexpected", None) or ())]
+    return {name for name in names if any(pattern.search(name) for pattern in patterns)}
+
+
 def _check_left_over(
-    model: torch.nn.Module, stored: dict[str, str], canonical: dict[str, str], checkpoint: Checkpoint
+    ignored: set[str], stored: dict[str, str], canonical: dict[str, str], checkpoint: Checkpoint
 ) -> None:
-    left = set(checkpoint.names()) - set(stored.values())
-    left = {name for name in left if not _IGNORABLE.search(name)}
-    for pattern in getattr(model, "_keys_to_ignore_on_load_unexpected", None) or ():
-        left = {name for name in left if not re.search(pattern, name)}
-    for name in sorted(left):
+    """Refuses tensors without a use; equal copies of tied tensors join `ignored`."""
+    left = sorted(set(checkpoint.names()) - set(stored.values()) - ignored)
+    for name in list(left):
         owner = canonical.get(name)
-        if owner is not None and owner != name:  # the second name of a tied tensor
+        if owner is not None and owner != name:
             if not _equal(checkpoint, name, stored[owner]):
                 raise FrontendError(
                     f"the config ties '{name}' to '{owner}' (tie_word_embeddings), "
                     "but the checkpoint stores two different tensors"
                 )
-            left.discard(name)
+            ignored.add(name)
+            left.remove(name)
     if left:
         raise FrontendError(
             f"{checkpoint.path} holds {len(left)} tensors that the model does not use "
-            f"(does the config match the weights?):\n{bulleted(sorted(left))}"
+            f"(does the config match the weights?):\n{bulleted(left)}"
         )
 
 

@@ -68,11 +68,21 @@ class Checkpoint(abc.ABC):
 
     def identity(self) -> dict[str, Any]:
         """What the engine's manifest records about the model."""
-        config = self.config
         return {
             "format": self.format,
             "name": self.path.name,
-            "architecture": (config.architectures or [type(config).__name__])[0],
-            "model_type": config.model_type,
+            "architecture": architecture_of(self.config),
+            "model_type": self.config.model_type,
             "has_weights": self.has_weights,
         }
+
+
+def architecture_of(config: PretrainedConfig) -> str:
+    """The name of the model class, which .gguf files do not carry."""
+    from transformers import MODEL_FOR_CAUSAL_LM_MAPPING
+
+    if config.architectures:
+        return config.architectures[0]
+    if type(config) in MODEL_FOR_CAUSAL_LM_MAPPING:
+        return MODEL_FOR_CAUSAL_LM_MAPPING[type(config)].__name__
+    return type(config).__name__

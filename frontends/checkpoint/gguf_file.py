@@ -125,7 +125,9 @@ class GgufFile:
             raise ValueError(f"tensor '{name}' has unknown type {kind}") from None
         block, block_bytes = GGML_QUANT_SIZES[kind]
         if not shape or shape[-1] % block:
-            raise ValueError(f"tensor '{name}' of type {kind.name} and shape {list(shape)} is no whole number of blocks")
+            raise ValueError(
+                f"tensor '{name}' of type {kind.name} and shape {list(shape)} is no whole number of blocks"
+            )
         size = math.prod(shape) // block * block_bytes
         if offset + size > self._size:
             raise ValueError(

@@ -35,8 +35,8 @@ class Builder:
 
     def scalar(self, number: float, element: ir.Type) -> ir.Value:
         """A constant tensor of rank 0."""
-        attribute = ir.FloatAttr.get(element, float(number)) if _is_float(element) else ir.IntegerAttr.get(
-            element, int(number)
+        attribute = (
+            ir.FloatAttr.get(element, float(number)) if _is_float(element) else ir.IntegerAttr.get(element, int(number))
         )
         type = ir.RankedTensorType.get([], element)
         return arith.ConstantOp(type, ir.DenseElementsAttr.get_splat(type, attribute)).result
@@ -161,6 +161,8 @@ class Builder:
         offsets, strides = [0] * rank, [1] * rank
         offsets[position], strides[position] = start, step
         result = ir.RankedTensorType.get(sizes, operand.element_type)
+        if length == 0:
+            return Tensor(ir.Operation.create("tensor.empty", [result], dynamic).result, tuple(shape))
         value = tensor.ExtractSliceOp(result, operand.value, [], dynamic, [], offsets, sizes, strides).result
         kept = tuple(shape[1:] if is_folded_shape(operand.shape) else shape)
         return self._refold(value, kept, tuple(shape))
@@ -179,5 +181,3 @@ class Builder:
 
 def _is_float(element: ir.Type) -> bool:
     return isinstance(element, (ir.F32Type, ir.F16Type, ir.BF16Type, ir.F64Type))
-
-

@@ -42,9 +42,15 @@ def convert_module(
     Only ops that the results need are converted; position and mask arithmetic that the attention op made dead is not.
     """
     context = llmc.dialects.register(context or ir.Context())
-    body = next(
-        op for op in torch_module.body.operations if torch_ir.StringAttr(op.attributes["sym_name"]).value == _FUNCTION
-    ).regions[0].blocks[0]
+    body = (
+        next(
+            op
+            for op in torch_module.body.operations
+            if torch_ir.StringAttr(op.attributes["sym_name"]).value == _FUNCTION
+        )
+        .regions[0]
+        .blocks[0]
+    )
     with context, ir.Location.unknown():
         module = ir.Module.create()
         anchor = module.body
@@ -90,6 +96,7 @@ class _Walk:
                     self._convert(op)
             results = [self._builder.read(self._values[operand]).value for operand in operations[-1].operation.operands]
             func.ReturnOp(results)
+        _erase_dead(block)
         function.attributes["function_type"] = ir.TypeAttr.get(
             ir.FunctionType.get(inputs, [result.type for result in results])
         )
@@ -147,6 +154,13 @@ class _Walk:
 
 def _read_operands(op: TorchOp) -> list[torch_ir.Value | None]:
     return read_operands(op.name, list(op.operation.operands))
+
+
+def _erase_dead(block: ir.Block) -> None:
+    """Erases what handlers built and nothing used; all ops before the terminator are pure."""
+    for op in reversed(list(block.operations)[:-1]):
+        if all(next(iter(result.uses), None) is None for result in op.operation.results):
+            op.operation.erase()
 
 
 def _merges_dynamic_dimension(op: TorchOp) -> bool:

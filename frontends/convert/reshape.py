@@ -112,4 +112,3 @@ def _reassociation(lengths) -> ir.ArrayAttr:
         rows.append(ir.ArrayAttr.get([ir.IntegerAttr.get(index, position + offset) for offset in range(length)]))
         position += length
     return ir.ArrayAttr.get(rows)
-

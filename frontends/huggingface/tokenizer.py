@@ -25,7 +25,7 @@ def convert_tokenizer(source: Path, directory: Path, **options: Any) -> list[str
     directory.mkdir(parents=True, exist_ok=True)
     before = set(directory.iterdir())
     try:
-        tokenizer = transformers.AutoTokenizer.from_pretrained(source, local_files_only=True, **options)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(source, **options)
         tokenizer.save_pretrained(directory)
     except (ValueError, KeyError, TypeError, OSError, ImportError) as error:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -71,7 +71,9 @@ class _NamedWeights(FxImporterHooks):
                 attributes={"name": ir.StringAttr.get(WEIGHT_OPERATOR), WEIGHT_NAME: ir.StringAttr.get(name)},
             ).result
         if literal.is_meta or literal.numel() > _MAX_LITERAL_ELEMENTS:
-            raise FrontendError(f"the model creates a constant of shape {list(literal.shape)} that has no name or value")
+            raise FrontendError(
+                f"the model creates a constant of shape {list(literal.shape)} that has no name or value"
+            )
         return None
 
 

@@ -43,7 +43,9 @@ def export(module: torch.nn.Module, example_inputs: tuple, dynamic_shapes: Any =
         if isinstance(error.__cause__, FrontendError):
             raise error.__cause__ from None
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise FrontendError(f"torch.export cannot trace {_name_of(module)}: {type(error).__name__}: {reason}") from error
+        raise FrontendError(
+            f"torch.export cannot trace {_name_of(module)}: {type(error).__name__}: {reason}"
+        ) from error
     graph = program.graph
     for node in reversed(list(graph.nodes)):
         if node.op == "call_function" and node.target in _CHECKS:

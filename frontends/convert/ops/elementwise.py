@@ -201,7 +201,14 @@ def _gelu(builder, op, operand, approximate="none"):
     return _activation(kind)(builder, op, operand)
 
 
-@lowers("aten.to.dtype", "aten.to.device", "aten._to_copy", "aten.float", "prims.convert_element_type")
+@lowers(
+    "aten.to.dtype",
+    "aten.to.device",
+    "aten.to.dtype_layout",
+    "aten._to_copy",
+    "aten.float",
+    "prims.convert_element_type",
+)
 def _to(builder, op, operand, *_):
     # Casts between float types of the source model disappear: precision is assigned by the compiler.
     if isinstance(operand, Weight) and op.result.element == "float":
@@ -215,6 +222,14 @@ def _to_type_of(builder, op, operand, *_):
     return _to(builder, op, operand)
 
 
-@lowers("aten.alias", "aten.contiguous", "aten.clone", "aten.detach", "aten.lift_fresh_copy", "aten.dropout", "aten.detach_copy")
+@lowers(
+    "aten.alias",
+    "aten.contiguous",
+    "aten.clone",
+    "aten.detach",
+    "aten.lift_fresh_copy",
+    "aten.dropout",
+    "aten.detach_copy",
+)
 def _identity(builder, op, operand, *_):
     return operand

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 from llmc.dialects import llm
 from llmc.frontends.convert.registry import lowers
-from llmc.frontends.convert.values import MaskToken, Tensor, Weight, folded
+from llmc.frontends.convert.values import MaskToken, Shape, Tensor, Weight, folded
 from llmc.frontends.errors import FrontendError
 
 
@@ -13,22 +15,24 @@ def _embedding(builder, op, table, ids, *_):
     ids = builder.read(ids)
     shape = op.result.shape
     width = shape[-1]
-    flat = builder.reshaped_value(ids.value, folded(ids.shape), _rows(folded(ids.shape)))
-    value = builder.weight(table) if isinstance(table, Weight) else builder.unfolded(table)
     rows = _rows(folded(ids.shape))
+    flat = builder.reshaped_value(ids.value, folded(ids.shape), rows)
+    value = builder.weight(table) if isinstance(table, Weight) else builder.unfolded(table)
     result = llm.EmbeddingOp(builder.type((*rows, width), builder.f32), flat, value).result
     return Tensor(builder.reshaped_value(result, (*rows, width), folded(shape)), shape)
 
 
-def _rows(shape):
-    if len(shape) == 1:
-        return shape
-    if None in shape:
-        return (None,)
-    count = 1
-    for size in shape:
-        count *= size
-    return (count,)
+def _rows(shape: Shape) -> Shape:
+    """The shape with all dimensions merged."""
+    return (None,) if None in shape else (math.prod(shape),)
+
+
+@lowers("aten.index.Tensor")
+def _index(builder, op, table, indices):
+    # GPT-J reads its sines and cosines out of a table by position.
+    if len(indices) != 1 or len(table.shape) != 2:
+        raise FrontendError("indexing other than rows of a table by id")
+    return _embedding(builder, op, table, indices[0])
 
 
 @lowers("aten.layer_norm")

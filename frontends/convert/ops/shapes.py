@@ -158,8 +158,10 @@ def _static(operand, dim) -> int:
 
 @lowers("aten.cat")
 def _cat(builder, op, operands, dim=0):
-    operands = [builder.read(operand) for operand in operands]
-    return _concatenate(builder, operands, dim % len(op.result.shape), op.result.shape)
+    dim %= len(op.result.shape)
+    # A model without partial rotation still joins the part that does not rotate, which is empty.
+    operands = [builder.read(operand) for operand in operands if operand.shape[dim] != 0]
+    return _concatenate(builder, operands, dim, op.result.shape)
 
 
 @lowers("aten.stack")

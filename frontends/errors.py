@@ -1,5 +1,7 @@
 """The one exception that users of the frontend see."""
 
+from collections.abc import Iterable
+
 
 class FrontendError(Exception):
     """The input cannot become `llm` IR; the message says what is wrong and, where known, how to fix it.
@@ -8,7 +10,7 @@ class FrontendError(Exception):
     """
 
 
-def bulleted(items, limit: int = 20) -> str:
+def bulleted(items: Iterable[str], limit: int = 20) -> str:
     """One indented line per item, with a count of what was left out."""
     items = list(items)
     lines = [f"  {item}" for item in items[:limit]]

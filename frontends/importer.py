@@ -86,7 +86,7 @@ def import_checkpoint(
 
 def import_module(
     module: torch.nn.Module,
-    example_inputs: tuple,
+    example_inputs: tuple[Any, ...],
     dynamic_shapes: Any = None,
     context: ir.Context | None = None,
 ) -> ImportedModule:

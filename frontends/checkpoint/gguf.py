@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import functools
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from llmc.frontends.checkpoint.base import Checkpoint
-from llmc.frontends.checkpoint.gguf_file import GgufFile
+from llmc.frontends.checkpoint.gguf_file import GgufFile, GgufTensor
 from llmc.frontends.checkpoint.gguf_names import FAMILIES, TensorSource, map_tensors
 from llmc.frontends.errors import FrontendError
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig
 
 _ROPE_FACTORS = "rope_freqs.weight"
 
@@ -29,7 +33,7 @@ class GgufCheckpoint(Checkpoint):
             )
 
     @functools.cached_property
-    def config(self):
+    def config(self) -> PretrainedConfig:
         from llmc.frontends.huggingface.config import load_gguf_config
 
         return load_gguf_config(self.path, self._file.fields)
@@ -43,7 +47,7 @@ class GgufCheckpoint(Checkpoint):
         names = [name for name in self._file.tensors if name != _ROPE_FACTORS]
         return map_tensors(FAMILIES[self.architecture], names, self.config)
 
-    def _tensor(self, name: str):
+    def _tensor(self, name: str) -> GgufTensor:
         return self._file.tensors[self._sources[name].name]
 
     def names(self) -> list[str]:

@@ -26,7 +26,7 @@ _STRING, _ARRAY = 8, 9
 #: GGUF value type -> struct code of a scalar.
 _SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 
-_PLAIN_TYPES = {
+_PLAIN_TYPES: dict[GGMLQuantizationType, Any] = {
     GGMLQuantizationType.F64: np.dtype(np.float64),
     GGMLQuantizationType.F32: np.dtype(np.float32),
     GGMLQuantizationType.F16: np.dtype(np.float16),
@@ -44,7 +44,7 @@ class GgufTensor:
 class _Cursor:
     """Reads the little-endian primitives of the format from a mapping."""
 
-    def __init__(self, data: np.memmap):
+    def __init__(self, data: Any):
         self._data = memoryview(data)
         self.position = 0
 
@@ -120,13 +120,13 @@ class GgufFile:
 
     def _tensor(self, name: str, shape: tuple[int, ...], kind: int, offset: int) -> GgufTensor:
         try:
-            kind = GGMLQuantizationType(kind)
+            type = GGMLQuantizationType(kind)
         except ValueError:
             raise ValueError(f"tensor '{name}' has unknown type {kind}") from None
-        block, block_bytes = GGML_QUANT_SIZES[kind]
+        block, block_bytes = GGML_QUANT_SIZES[type]
         if not shape or shape[-1] % block:
             raise ValueError(
-                f"tensor '{name}' of type {kind.name} and shape {list(shape)} is no whole number of blocks"
+                f"tensor '{name}' of type {type.name} and shape {list(shape)} is no whole number of blocks"
             )
         size = math.prod(shape) // block * block_bytes
         if offset + size > self._size:
@@ -134,7 +134,7 @@ class GgufFile:
                 f"truncated: tensor '{name}' ends at byte {offset + size}, the file has {self._size}; "
                 "fetch the file again"
             )
-        return GgufTensor(kind, shape, offset, size)
+        return GgufTensor(type, shape, offset, size)
 
     def _split_check(self) -> None:
         count = self.fields.get("split.count", 1)

@@ -9,8 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig
 
 
 @dataclass(frozen=True)
@@ -66,7 +70,7 @@ FAMILIES = {
 _LAYER = re.compile(r"\bblk\.(\d+)\.")
 
 
-def map_tensors(family: Family, names: list[str], config) -> dict[str, TensorSource]:
+def map_tensors(family: Family, names: list[str], config: PretrainedConfig) -> dict[str, TensorSource]:
     """Hugging Face name -> source; a tensor that the family does not know keeps its GGUF name."""
     mapped = {}
     for name in names:
@@ -86,7 +90,7 @@ def map_tensors(family: Family, names: list[str], config) -> dict[str, TensorSou
     return mapped
 
 
-def _row_order(family: Family, leaf: str, config) -> Callable[[int], np.ndarray] | None:
+def _row_order(family: Family, leaf: str, config: PretrainedConfig) -> Callable[[int], np.ndarray] | None:
     if leaf not in family.interleaved:
         return None
     heads = getattr(config, family.interleaved[leaf])

@@ -6,12 +6,16 @@ import functools
 import json
 import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from llmc.frontends.checkpoint.base import Checkpoint
 from llmc.frontends.checkpoint.safetensors import SafetensorsFile
 from llmc.frontends.errors import FrontendError, bulleted
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig
 
 _INDEX = "model.safetensors.index.json"
 _TOKENIZER_FILES = (
@@ -43,7 +47,7 @@ class HuggingFaceCheckpoint(Checkpoint):
             raise FrontendError(f"{file} names no model_type")
 
     @functools.cached_property
-    def config(self):
+    def config(self) -> PretrainedConfig:
         from llmc.frontends.huggingface.config import load_config
 
         return load_config(self.path)

@@ -10,6 +10,7 @@ import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -71,12 +72,13 @@ class SafetensorsFile:
         needed = 8 + header_bytes + max((entry.end for entry in self._entries.values()), default=0)
         if needed > size:
             raise self._error(f"truncated: needs {needed} bytes, has {size}; fetch the file again")
-        self._data = np.memmap(path, dtype=np.uint8, mode="r", offset=8 + header_bytes) if self._entries else None
+        # An empty mapping is an error, an empty file of tensors is not.
+        self._data: Any = np.memmap(path, dtype=np.uint8, mode="r", offset=8 + header_bytes) if self._entries else None
 
     def _error(self, detail: str) -> FrontendError:
         return FrontendError(f"damaged weight file {self.path}: {detail}")
 
-    def _entry(self, name: str, row: dict) -> TensorEntry:
+    def _entry(self, name: str, row: dict[str, Any]) -> TensorEntry:
         if row["dtype"] not in _DTYPES:
             raise self._error(f"tensor '{name}' has unknown dtype {row['dtype']}")
         label, dtype = _DTYPES[row["dtype"]]

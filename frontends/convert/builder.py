@@ -104,7 +104,7 @@ class Builder:
         aligned = (1,) * (len(target) - len(source)) + source
         sizes = [
             self._size_from(tensors, len(target) - position)
-            for position, (have, want) in enumerate(zip(aligned, target))
+            for position, (have, want) in enumerate(zip(aligned, target, strict=True))
             if have == 1 and want is None
         ]
         result = self.type(target, ir.RankedTensorType(value.type).element_type)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,9 +12,9 @@ from torch_mlir import ir as torch_ir
 import llmc.dialects
 from llmc.frontends.convert.builder import Builder
 from llmc.frontends.convert.parameters import Parameters, ParameterSource
-from llmc.frontends.convert.registry import handler_of, read_operands
+from llmc.frontends.convert.registry import handler_of, is_supported, read_operands
 from llmc.frontends.convert.torch_op import Locations, TorchOp, describe, tensor_type
-from llmc.frontends.convert.values import Shape, Tensor, Weight, folded
+from llmc.frontends.convert.values import Shape, Tensor, Weight, folded, static_elements
 from llmc.frontends.errors import FrontendError, bulleted
 
 _FUNCTION = "step"
@@ -82,12 +81,12 @@ class _Walk:
         live = self._live(operations)
         self._refuse_unsupported(live)
         self._builder = Builder(self._parameters)
-        inputs = [self._argument_type(argument.type) for argument in self._body.arguments]
+        shapes, inputs = zip(*(self._argument(argument.type) for argument in self._body.arguments), strict=True)
         with ir.InsertionPoint(self._anchor):
             function = func.FuncOp(_FUNCTION, (inputs, []))
         block = function.add_entry_block(self._argument_locations(len(inputs)))
-        for argument, value in zip(self._body.arguments, block.arguments):
-            self._values[argument] = Tensor(value, tensor_type(argument.type).shape)
+        for argument, value, shape in zip(self._body.arguments, block.arguments, shapes, strict=True):
+            self._values[argument] = Tensor(value, shape)
         if self._one_dynamic_size and not any(map(_merges_dynamic_dimension, live)):
             self._builder = Builder(self._parameters, tokens=_SharedSize(block).get)
         with ir.InsertionPoint(block):
@@ -118,7 +117,7 @@ class _Walk:
     def _refuse_unsupported(self, live: list[TorchOp]) -> None:
         places: dict[str, list[str]] = {}
         for op in live:
-            if handler_of(op.name) is None:
+            if not is_supported(op.name):
                 places.setdefault(op.name, []).append(describe(self._locations.of(op.operation)))
         if places:
             lines = [
@@ -127,12 +126,13 @@ class _Walk:
             ]
             raise FrontendError(f"unsupported operators:\n{bulleted(lines)}")
 
-    def _argument_type(self, type: torch_ir.Type) -> ir.Type:
+    def _argument(self, type: torch_ir.Type) -> tuple[Shape, ir.Type]:
+        """The torch shape of an input, and the type of the function argument that stands for it."""
         result = tensor_type(type)
         if result is None or result.element == "bool":
             raise FrontendError(f"unsupported input of type {type}: inputs are float or integer tensors")
         element = self._builder.f32 if result.element == "float" else self._builder.i32
-        return self._builder.type(folded(result.shape), element)
+        return result.shape, self._builder.type(folded(result.shape), element)
 
     def _argument_locations(self, count: int) -> list[ir.Location]:
         names = self._argument_names or tuple(f"input{index}" for index in range(count))
@@ -168,11 +168,9 @@ def _merges_dynamic_dimension(op: TorchOp) -> bool:
     if not op.name.startswith(_RESHAPES):
         return False
     source, target = tensor_type(op.operation.operands[0].type), op.results[0]
-    return _static_elements(source.shape) != _static_elements(target.shape)
-
-
-def _static_elements(shape: Shape) -> int:
-    return math.prod(size for size in shape if size is not None)
+    if source is None or target is None:
+        return False
+    return static_elements(source.shape) != static_elements(target.shape)
 
 
 class _SharedSize:

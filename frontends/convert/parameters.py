@@ -46,8 +46,9 @@ class Parameters:
     def _declare(self, symbol: str, source: ParameterSource, weight: Weight) -> ir.RankedTensorType:
         type = ir.RankedTensorType.get(weight.shape, ir.F32Type.get())
         recipe = value = None
-        if source.value is not None:
-            array = np.ascontiguousarray(source.value.T if weight.transposed else source.value, dtype=np.float32)
+        if source.tensor is None:
+            array = np.asarray(source.value, dtype=np.float32)
+            array = np.ascontiguousarray(array.T if weight.transposed else array)
             value = ir.DenseElementsAttr.get(array, type=type)
         else:
             self.used[source.symbol] = source.tensor

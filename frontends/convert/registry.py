@@ -31,9 +31,14 @@ def lowers(*names: str, unread: tuple[int, ...] = ()) -> Callable[[Handler], Han
     return register
 
 
-def handler_of(name: str) -> Handler | None:
+def is_supported(name: str) -> bool:
     _load_all()
-    return _HANDLERS.get(name)
+    return name in _HANDLERS
+
+
+def handler_of(name: str) -> Handler:
+    _load_all()
+    return _HANDLERS[name]
 
 
 def read_operands(name: str, operands: list[Any]) -> list[Any]:

@@ -6,14 +6,13 @@ the middle. A group of several dimensions on both sides is collapsed, then expan
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from mlir import ir
 from mlir.dialects import tensor
 
-from llmc.frontends.convert.values import Shape
+from llmc.frontends.convert.values import Shape, static_elements
 
 
 @dataclass(frozen=True)
@@ -26,7 +25,7 @@ class _Group:
         """The size of the group as one dimension."""
         if None in self.source or None in self.target:
             return self.source[0] if len(self.source) == 1 else None
-        return math.prod(self.source)
+        return static_elements(self.source)
 
 
 def emit(
@@ -56,7 +55,7 @@ def emit(
     if any(len(group.target) != 1 for group in groups):
         indices = _reassociation(len(group.target) for group in groups)
         sizes = [
-            size_of(value, axis, math.prod(size for size in group.target if size is not None))
+            size_of(value, axis, static_elements(group.target))
             for axis, group in enumerate(groups)
             if None in group.target
         ]
@@ -84,14 +83,15 @@ def _match(source: Shape, target: Shape) -> list[_Group]:
 
 def _match_static(source: Shape, target: Shape) -> tuple[list[_Group], Shape, Shape]:
     """Groups of static dimensions from the left, and what remains of both shapes."""
-    groups, begin_source, begin_target = [], 0, 0
+    groups: list[_Group] = []
+    begin_source = begin_target = 0
     while begin_source < len(source) and begin_target < len(target):
         end_source, end_target = begin_source + 1, begin_target + 1
         while True:
             parts = source[begin_source:end_source], target[begin_target:end_target]
             if None in parts[0] or None in parts[1]:
                 return groups, source[begin_source:], target[begin_target:]
-            have, want = math.prod(parts[0]), math.prod(parts[1])
+            have, want = static_elements(parts[0]), static_elements(parts[1])
             if have == want:
                 break
             if have < want:
@@ -105,7 +105,7 @@ def _match_static(source: Shape, target: Shape) -> tuple[list[_Group], Shape, Sh
     return groups, source[begin_source:], target[begin_target:]
 
 
-def _reassociation(lengths) -> ir.ArrayAttr:
+def _reassociation(lengths: Iterable[int]) -> ir.ArrayAttr:
     index = ir.IntegerType.get_signless(64)
     rows, position = [], 0
     for length in lengths:

@@ -66,7 +66,7 @@ class TorchOp:
 class Locations:
     """Carries locations from torch-mlir's context to ours."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._known: dict[str, ir.Location] = {}
 
     def of(self, operation: torch_ir.Operation) -> ir.Location:

@@ -8,13 +8,18 @@ dimensions align from the right, so broadcasting needs no special case.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import Union
 
 from mlir import ir
 
 #: Sizes of a tensor; None is dynamic.
-Shape = tuple[Union[int, None], ...]
+Shape = tuple[int | None, ...]
+
+
+def static_elements(shape: Shape) -> int:
+    """The product of the static sizes."""
+    return math.prod(size for size in shape if size is not None)
 
 
 def is_folded_shape(shape: Shape) -> bool:
@@ -51,12 +56,20 @@ class Weight:
         return self.stored_shape[::-1] if self.transposed else self.stored_shape
 
 
+#: A tensor operand of a torch operator.
+Operand = Tensor | Weight
+
+
 @dataclass(frozen=True)
 class DynamicSize:
     """A size that depends on the number of tokens: `factor` times the size of one dynamic dimension, plus `offset`."""
 
     factor: int = 1
     offset: int = 0
+
+
+#: An integer that torch computes from sizes.
+Size = int | DynamicSize
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,18 @@ the masks that `llm.attention` can express.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
 import torch
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
 from transformers import AttentionInterface, AttentionMaskInterface
 
 from llmc.frontends.errors import FrontendError
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig
 
 #: The name under which transformers knows our functions.
 IMPLEMENTATION = "llmc"
@@ -59,7 +65,15 @@ def _attention(
 
 
 @_attention.register_fake
-def _(query, key, value, mask, sinks, scale, softcap):
+def _(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    mask: torch.Tensor,
+    sinks: torch.Tensor | None,
+    scale: float,
+    softcap: float,
+) -> torch.Tensor:
     return query.new_empty(query.shape[0], query.shape[2], query.shape[1], value.shape[3])
 
 
@@ -70,11 +84,21 @@ def _mask(like: torch.Tensor, window: int) -> torch.Tensor:
 
 
 @_mask.register_fake
-def _(like, window):
+def _(like: torch.Tensor, window: int) -> torch.Tensor:
     return like.new_empty((1, 1, 1, 1), dtype=torch.bool)
 
 
-def _attention_forward(module, query, key, value, attention_mask, scaling=None, softcap=None, s_aux=None, **others):
+def _attention_forward(
+    module: torch.nn.Module,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attention_mask: torch.Tensor | None,
+    scaling: float | None = None,
+    softcap: float | None = None,
+    s_aux: torch.Tensor | None = None,
+    **others: Any,
+) -> tuple[torch.Tensor, None]:
     unknown = sorted(
         name for name, argument in others.items() if argument is not None and name not in _NEUTRAL_ARGUMENTS
     )
@@ -87,16 +111,18 @@ def _attention_forward(module, query, key, value, attention_mask, scaling=None, 
     return output, None
 
 
-def _mask_token(*, mask_function, attention_mask, config, **_):
+def _mask_token(
+    *, mask_function: Callable[..., Any], attention_mask: torch.Tensor, config: PretrainedConfig, **_: Any
+) -> torch.Tensor:
     return torch.ops.llmc.mask(attention_mask, _window_of(mask_function, _candidate_windows(config)))
 
 
-def _candidate_windows(config) -> list[int]:
+def _candidate_windows(config: PretrainedConfig) -> list[int]:
     sizes = [getattr(config, name, None) for name in ("sliding_window", "attention_chunk_size")]
     return sorted({size for size in sizes if isinstance(size, int) and size > 0})
 
 
-def _window_of(mask_function, candidates: list[int]) -> int:
+def _window_of(mask_function: Callable[..., Any], candidates: list[int]) -> int:
     """The window of a causal mask, found by evaluating it around every place where it could change."""
     edges = {0, 1, 2, 3, 7, 64, 1000}
     for size in candidates:

@@ -6,10 +6,13 @@ import json
 import math
 import re
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from llmc.frontends.errors import FrontendError, bulleted
 from llmc.frontends.huggingface import rope
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig
 
 #: Fields that older checkpoints write at the top level and transformers folds into `rope_parameters`.
 _LEGACY_FIELDS = frozenset(
@@ -22,7 +25,7 @@ _MATH_FIELD = re.compile(
 )
 
 
-def load_config(path: Path):
+def load_config(path: Path) -> PretrainedConfig:
     """The configuration of a Hugging Face folder."""
     import transformers
 
@@ -41,7 +44,7 @@ def load_config(path: Path):
     return config
 
 
-def _check_supported(config, raw: dict[str, Any]) -> None:
+def _check_supported(config: PretrainedConfig, raw: dict[str, Any]) -> None:
     quantization = raw.get("quantization_config")
     if quantization:
         method = quantization.get("quant_method", "unknown") if isinstance(quantization, dict) else "unknown"
@@ -55,12 +58,12 @@ def _check_supported(config, raw: dict[str, Any]) -> None:
         )
 
 
-def _class_fields(config_class) -> set[str]:
+def _class_fields(config_class: type[PretrainedConfig]) -> set[str]:
     """The fields that a configuration class declares."""
     return set(config_class().to_dict()) | set(getattr(config_class, "attribute_map", {}))
 
 
-def load_gguf_config(path: Path, fields: dict[str, Any]):
+def load_gguf_config(path: Path, fields: dict[str, Any]) -> PretrainedConfig:
     """The configuration of a .gguf file, with the rope scaling that transformers' own reader leaves out."""
     import transformers
 
@@ -78,7 +81,7 @@ def load_gguf_config(path: Path, fields: dict[str, Any]):
     return config
 
 
-def _apply_gguf_rope_scaling(config, scaling: dict[str, Any]) -> None:
+def _apply_gguf_rope_scaling(config: PretrainedConfig, scaling: dict[str, Any]) -> None:
     kind = scaling.get("type", "none" if "factor" not in scaling else "linear")
     if kind == "none":
         return

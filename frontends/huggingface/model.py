@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -11,8 +12,13 @@ import transformers
 from llmc.frontends.errors import FrontendError
 from llmc.frontends.huggingface import attention, rope
 
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig
 
-def build_model(config, max_seq_len: int | None = None) -> tuple[torch.nn.Module, dict[str, np.ndarray]]:
+
+def build_model(
+    config: PretrainedConfig, max_seq_len: int | None = None
+) -> tuple[torch.nn.Module, dict[str, np.ndarray]]:
     """The causal language model of `config` without storage, and its constant buffers by name."""
     attention.register()
     config = copy.deepcopy(config)
@@ -52,8 +58,9 @@ def _constant_buffers(model: torch.nn.Module) -> dict[str, np.ndarray]:
         shadow._buffers = dict(module._buffers)
         for name in names:
             shadow._buffers[name] = torch.full_like(module._buffers[name], float("nan"), device="cpu")
+        initialize: Any = model._init_weights
         with torch.no_grad():
-            model._init_weights(shadow)
+            initialize(shadow)
         for name in names:
             value = shadow._buffers[name]
             if not value.is_meta and not value.isnan().any():
@@ -68,7 +75,7 @@ class DecoderStep(torch.nn.Module):
         super().__init__()
         self.model = model
 
-    def forward(self, input_ids, position_ids):
+    def forward(self, input_ids: torch.Tensor, position_ids: torch.Tensor) -> torch.Tensor:
         # An all-ones padding mask keeps transformers from looking for packed sequences in the positions.
         padding = torch.ones_like(input_ids, dtype=torch.bool)
         return self.model(

@@ -7,9 +7,13 @@ never grows past the length at which they switch.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from llmc.frontends.errors import FrontendError
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import PretrainedConfig
 
 STATIC_TYPES = ("default", "linear", "llama3", "proportional", "yarn")
 LENGTH_DEPENDENT_TYPES = ("dynamic", "longrope")
@@ -32,7 +36,7 @@ def check_types(parameters: Any) -> None:
             raise FrontendError(f"unknown rope type '{name}'; known are {', '.join(STATIC_TYPES)}")
 
 
-def freeze(model, config, max_seq_len: int | None) -> None:
+def freeze(model: torch.nn.Module, config: PretrainedConfig, max_seq_len: int | None) -> None:
     """Turns length-dependent rotary modules of `model` into static ones, or refuses."""
     for name in sorted(rope_types(getattr(config, "rope_parameters", None)) & set(LENGTH_DEPENDENT_TYPES)):
         limit = _static_limit(name, config)
@@ -41,13 +45,14 @@ def freeze(model, config, max_seq_len: int | None) -> None:
                 f"rope type '{name}' changes its frequencies beyond {limit} tokens, "
                 f"which a compiled table cannot; compile with max_seq_len <= {limit}"
             )
-    for module in model.modules():
-        kind = getattr(module, "rope_type", None)
-        if isinstance(kind, str) and kind in LENGTH_DEPENDENT_TYPES:
-            module.rope_type = "default"  # the buffers hold the short table; only the forward-time update is off
+    rotary: Any
+    for rotary in model.modules():
+        if getattr(rotary, "rope_type", None) in LENGTH_DEPENDENT_TYPES:
+            # The buffers hold the table for short sequences; this turns only its update during forward off.
+            rotary.rope_type = "default"
 
 
-def _static_limit(name: str, config) -> int:
+def _static_limit(name: str, config: PretrainedConfig) -> int:
     if name == "longrope":
         original = config.rope_parameters.get("original_max_position_embeddings")
         return original or config.max_position_embeddings

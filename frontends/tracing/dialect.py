@@ -7,11 +7,12 @@ torch-mlir embeds its own MLIR, which lives in the process beside ours; nothing 
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import torch
 from torch_mlir import ir
 from torch_mlir.dialects import torch as torch_dialect
-from torch_mlir.extras.fx_importer import ContextCache, FxImporter, FxImporterHooks
+from torch_mlir.extras.fx_importer import ContextCache, FxImporter, FxImporterHooks, GraphNodeImporter
 
 from llmc.frontends.errors import FrontendError
 
@@ -60,7 +61,7 @@ class _NamedWeights(FxImporterHooks):
     def __init__(self, names: dict[int, str]):
         self._names = names
 
-    def resolve_literal(self, gni, literal, info):
+    def resolve_literal(self, gni: GraphNodeImporter, literal: Any, info: object) -> ir.Value | None:
         if not isinstance(literal, torch.Tensor):
             return None
         name = self._names.get(id(literal))

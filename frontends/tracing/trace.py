@@ -32,7 +32,9 @@ def export_decoder(step: torch.nn.Module) -> torch.export.ExportedProgram:
     return export(step, example, dynamic_shapes=({1: tokens}, {1: tokens}))
 
 
-def export(module: torch.nn.Module, example_inputs: tuple, dynamic_shapes: Any = None) -> torch.export.ExportedProgram:
+def export(
+    module: torch.nn.Module, example_inputs: tuple[Any, ...], dynamic_shapes: Any = None
+) -> torch.export.ExportedProgram:
     """Exports any module; runtime checks and dead nodes are removed from the graph."""
     try:
         with torch.no_grad():

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
+from typing import Any
 
 from mlir.dialects import arith, math
 
 from llmc.dialects import llm
+from llmc.frontends.convert.builder import Builder
 from llmc.frontends.convert.registry import lowers
-from llmc.frontends.convert.values import Tensor, Weight
+from llmc.frontends.convert.torch_op import TorchOp
+from llmc.frontends.convert.values import Operand, Tensor, Weight
 from llmc.frontends.errors import FrontendError
 
 
-def element_of(builder, kind: str):
+def element_of(builder: Builder, kind: str) -> Any:
     return {"float": builder.f32, "int": builder.i32, "bool": builder.i1}[kind]
 
 
-def _operands(builder, op, operands):
+def _operands(builder: Builder, op: TorchOp, operands: tuple[Operand | float, ...]) -> Any:
     """The operands of an elementwise op, broadcast to its result."""
     read = [builder.read(operand) if isinstance(operand, (Tensor, Weight)) else operand for operand in operands]
     return builder.broadcast(read, op.result.shape, element_of(builder, op.result.element))
 
 
-def _binary(float_op, int_op):
-    def build(builder, op, left, right):
+def _binary(float_op: Any, int_op: Any) -> Any:
+    def build(builder: Builder, op: TorchOp, left: Operand | float, right: Operand | float) -> Any:
         kind = op.result.element
         if kind == "bool" or (kind == "int" and int_op is None):
             raise FrontendError(f"not defined on {kind} tensors")
@@ -38,7 +41,7 @@ _mul_values = _binary(arith.MulFOp, arith.MulIOp)
 _div_values = _binary(arith.DivFOp, None)
 
 
-def _same(builder, op, operand):
+def _same(builder: Builder, op: TorchOp, operand: Operand) -> Any:
     """The operand itself, for operations with a neutral element."""
     operand = builder.read(operand)
     if operand.shape != op.result.shape or operand.element_type != element_of(builder, op.result.element):
@@ -47,7 +50,7 @@ def _same(builder, op, operand):
 
 
 @lowers("aten.add.Tensor", "aten.add.Scalar")
-def _add(builder, op, left, right, alpha=1):
+def _add(builder: Builder, op: TorchOp, left: Operand | float, right: Operand | float, alpha: float = 1) -> Any:
     if right == 0 and (same := _same(builder, op, left)):
         return same
     if alpha != 1:
@@ -56,7 +59,7 @@ def _add(builder, op, left, right, alpha=1):
 
 
 @lowers("aten.sub.Tensor", "aten.sub.Scalar")
-def _sub(builder, op, left, right, alpha=1):
+def _sub(builder: Builder, op: TorchOp, left: Operand | float, right: Operand | float, alpha: float = 1) -> Any:
     if right == 0 and (same := _same(builder, op, left)):
         return same
     if alpha != 1:
@@ -65,13 +68,13 @@ def _sub(builder, op, left, right, alpha=1):
 
 
 @lowers("aten.rsub.Scalar", "aten.rsub.Tensor")
-def _rsub(builder, op, left, right, alpha=1):
+def _rsub(builder: Builder, op: TorchOp, left: Operand | float, right: Operand | float, alpha: float = 1) -> Any:
     if alpha != 1:
         left = _scaled(builder, op, left, alpha)
     return _sub_values(builder, op, right, left)
 
 
-def _scaled(builder, op, operand, factor):
+def _scaled(builder: Builder, op: TorchOp, operand: Operand, factor: float) -> Any:
     if not isinstance(operand, (Tensor, Weight)):
         return operand * factor
     operand = builder.read(operand)
@@ -81,7 +84,7 @@ def _scaled(builder, op, operand, factor):
 
 
 @lowers("aten.mul.Tensor", "aten.mul.Scalar")
-def _mul(builder, op, left, right):
+def _mul(builder: Builder, op: TorchOp, left: Operand | float, right: Operand | float) -> Any:
     # torch spells "times one" in every rotary embedding: it multiplies by the attention scaling.
     if right == 1 and (same := _same(builder, op, left)):
         return same
@@ -89,29 +92,29 @@ def _mul(builder, op, left, right):
 
 
 @lowers("aten.div.Tensor", "aten.div.Scalar")
-def _div(builder, op, left, right):
+def _div(builder: Builder, op: TorchOp, left: Operand | float, right: Operand | float) -> Any:
     if right == 1 and (same := _same(builder, op, left)):
         return same
     return _div_values(builder, op, left, right)
 
 
 @lowers("aten.reciprocal")
-def _reciprocal(builder, op, operand):
+def _reciprocal(builder: Builder, op: TorchOp, operand: Operand) -> Any:
     return _div_values(builder, op, 1.0, operand)
 
 
 @lowers("aten.maximum")
-def _maximum(builder, op, left, right):
+def _maximum(builder: Builder, op: TorchOp, left: Operand | float, right: Operand | float) -> Any:
     return _binary(arith.MaximumFOp, arith.MaxSIOp)(builder, op, left, right)
 
 
 @lowers("aten.minimum")
-def _minimum(builder, op, left, right):
+def _minimum(builder: Builder, op: TorchOp, left: Operand | float, right: Operand | float) -> Any:
     return _binary(arith.MinimumFOp, arith.MinSIOp)(builder, op, left, right)
 
 
 @lowers("aten.clamp")
-def _clamp(builder, op, operand, low=None, high=None):
+def _clamp(builder: Builder, op: TorchOp, operand: Operand, low: float | None = None, high: float | None = None) -> Any:
     result = builder.read(operand)
     if low is not None:
         result = _maximum(builder, op, result, low)
@@ -119,17 +122,17 @@ def _clamp(builder, op, operand, low=None, high=None):
 
 
 @lowers("aten.clamp_min")
-def _clamp_min(builder, op, operand, low):
+def _clamp_min(builder: Builder, op: TorchOp, operand: Operand, low: float | None) -> Any:
     return _maximum(builder, op, operand, low)
 
 
 @lowers("aten.clamp_max")
-def _clamp_max(builder, op, operand, high):
+def _clamp_max(builder: Builder, op: TorchOp, operand: Operand, high: float | None) -> Any:
     return _minimum(builder, op, operand, high)
 
 
 @lowers("aten.pow.Tensor_Scalar")
-def _pow(builder, op, operand, exponent):
+def _pow(builder: Builder, op: TorchOp, operand: Operand, exponent: Operand | float) -> Any:
     operand = builder.read(operand)
     if exponent in (2, 3):
         result = _mul_values(builder, op, operand, operand)
@@ -142,19 +145,19 @@ def _pow(builder, op, operand, exponent):
 
 
 @lowers("aten.pow.Scalar", "aten.pow.Tensor_Tensor")
-def _power(builder, op, base, exponent):
+def _power(builder: Builder, op: TorchOp, base: Operand | float, exponent: Operand | float) -> Any:
     if op.result.element != "float":
         raise FrontendError("not defined on integer tensors")
     return Tensor(math.PowFOp(*_operands(builder, op, (base, exponent))).result, op.result.shape)
 
 
 @lowers("aten.square")
-def _square(builder, op, operand):
+def _square(builder: Builder, op: TorchOp, operand: Operand) -> Any:
     return _mul_values(builder, op, operand, operand)
 
 
-def _unary_float(float_op):
-    def build(builder, op, operand):
+def _unary_float(float_op: Any) -> Any:
+    def build(builder: Builder, op: TorchOp, operand: Operand) -> Any:
         if op.result.element != "float":
             raise FrontendError("not defined on integer tensors")
         return Tensor(float_op(*_operands(builder, op, (operand,))).result, op.result.shape)
@@ -177,14 +180,14 @@ for _name, _op in {
 
 
 @lowers("aten.neg")
-def _neg(builder, op, operand):
+def _neg(builder: Builder, op: TorchOp, operand: Operand) -> Any:
     if op.result.element == "int":
         return _sub_values(builder, op, 0, operand)
     return _unary_float(arith.NegFOp)(builder, op, operand)
 
 
-def _activation(kind):
-    def build(builder, op, operand):
+def _activation(kind: Any) -> Any:
+    def build(builder: Builder, op: TorchOp, operand: Operand) -> Any:
         operand = builder.read(operand)
         return Tensor(llm.ActivationOp(operand.value.type, kind, operand.value).result, operand.shape)
 
@@ -196,7 +199,7 @@ for _name in ("relu", "silu", "sigmoid"):
 
 
 @lowers("aten.gelu")
-def _gelu(builder, op, operand, approximate="none"):
+def _gelu(builder: Builder, op: TorchOp, operand: Operand, approximate: str = "none") -> Any:
     kind = llm.ActivationKind.GeluTanh if approximate == "tanh" else llm.ActivationKind.Gelu
     return _activation(kind)(builder, op, operand)
 
@@ -209,7 +212,7 @@ def _gelu(builder, op, operand, approximate="none"):
     "aten.float",
     "prims.convert_element_type",
 )
-def _to(builder, op, operand, *_):
+def _to(builder: Builder, op: TorchOp, operand: Operand, *_: object) -> Any:
     # Casts between float types of the source model disappear: precision is assigned by the compiler.
     if isinstance(operand, Weight) and op.result.element == "float":
         return operand
@@ -218,7 +221,7 @@ def _to(builder, op, operand, *_):
 
 
 @lowers("aten.type_as", "aten.to.other", unread=(1,))
-def _to_type_of(builder, op, operand, *_):
+def _to_type_of(builder: Builder, op: TorchOp, operand: Operand, *_: object) -> Any:
     return _to(builder, op, operand)
 
 
@@ -231,5 +234,5 @@ def _to_type_of(builder, op, operand, *_):
     "aten.dropout",
     "aten.detach_copy",
 )
-def _identity(builder, op, operand, *_):
+def _identity(builder: Builder, op: TorchOp, operand: Operand, *_: object) -> Any:
     return operand

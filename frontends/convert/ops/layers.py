@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from llmc.dialects import llm
+from llmc.frontends.convert.builder import Builder
 from llmc.frontends.convert.registry import lowers
-from llmc.frontends.convert.values import MaskToken, Shape, Tensor, Weight, folded
+from llmc.frontends.convert.torch_op import TorchOp
+from llmc.frontends.convert.values import MaskToken, Operand, Shape, Tensor, Weight, folded
 from llmc.frontends.errors import FrontendError
 
 
 @lowers("aten.embedding")
-def _embedding(builder, op, table, ids, *_):
+def _embedding(builder: Builder, op: TorchOp, table: Operand, ids: Tensor, *_: object) -> Any:
     ids = builder.read(ids)
     shape = op.result.shape
     width = shape[-1]
@@ -28,7 +31,7 @@ def _rows(shape: Shape) -> Shape:
 
 
 @lowers("aten.index.Tensor")
-def _index(builder, op, table, indices):
+def _index(builder: Builder, op: TorchOp, table: Operand, indices: list[Tensor]) -> Any:
     # GPT-J reads its sines and cosines out of a table by position.
     if len(indices) != 1 or len(table.shape) != 2:
         raise FrontendError("indexing other than rows of a table by id")
@@ -36,7 +39,16 @@ def _index(builder, op, table, indices):
 
 
 @lowers("aten.layer_norm")
-def _layer_norm(builder, op, operand, normalized_shape, weight=None, bias=None, eps=1e-5, *_):
+def _layer_norm(
+    builder: Builder,
+    op: TorchOp,
+    operand: Operand,
+    normalized_shape: list[int],
+    weight: Operand | None = None,
+    bias: Operand | None = None,
+    eps: float | None = 1e-5,
+    *_: object,
+) -> Any:
     if len(normalized_shape) != 1:
         raise FrontendError(f"layer norm over {len(normalized_shape)} dimensions")
     operand = builder.read(operand)
@@ -51,7 +63,14 @@ def _layer_norm(builder, op, operand, normalized_shape, weight=None, bias=None, 
 
 
 @lowers("aten.rms_norm")
-def _rms_norm(builder, op, operand, normalized_shape, weight=None, eps=None):
+def _rms_norm(
+    builder: Builder,
+    op: TorchOp,
+    operand: Operand,
+    normalized_shape: list[int],
+    weight: Operand | None = None,
+    eps: float | None = None,
+) -> Any:
     if len(normalized_shape) != 1:
         raise FrontendError(f"RMS norm over {len(normalized_shape)} dimensions")
     operand = builder.read(operand)
@@ -61,12 +80,22 @@ def _rms_norm(builder, op, operand, normalized_shape, weight=None, eps=None):
 
 
 @lowers("llmc.mask", unread=(0,))
-def _mask(builder, op, like, window):
+def _mask(builder: Builder, op: TorchOp, like: None, window: int) -> Any:
     return MaskToken(window)
 
 
 @lowers("llmc.attention")
-def _attention(builder, op, query, key, value, mask, sinks, scale, softcap):
+def _attention(
+    builder: Builder,
+    op: TorchOp,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: object,
+    sinks: Operand | None,
+    scale: float,
+    softcap: float,
+) -> Any:
     if not isinstance(mask, MaskToken):
         raise FrontendError("the model changes the attention mask before it uses it")
     shape = op.result.shape
@@ -86,6 +115,6 @@ def _attention(builder, op, query, key, value, mask, sinks, scale, softcap):
     return Tensor(result, shape)
 
 
-def _heads_last(builder, operand):
+def _heads_last(builder: Builder, operand: Operand) -> Any:
     """[1, H, T, D] as rows of heads: [T, H, D]."""
     return builder.transpose(builder.read(operand).value, [1, 0, 2])

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from llmc.dialects import llm
+from llmc.frontends.convert.builder import Builder
 from llmc.frontends.convert.ops.elementwise import _add_values
 from llmc.frontends.convert.registry import lowers
-from llmc.frontends.convert.values import Shape, Tensor, Weight, folded
+from llmc.frontends.convert.torch_op import TorchOp
+from llmc.frontends.convert.values import Operand, Shape, Tensor, Weight, folded
 
 
-def _linear(builder, operand, weight: Weight, bias, shape: Shape) -> Tensor:
+def _linear(builder: Builder, operand: Operand, weight: Weight, bias: Operand | None, shape: Shape) -> Tensor:
     """`operand * weight^T + bias` for an operand of any rank: `llm.linear` works on rows."""
     operand = builder.read(operand)
     out_features, in_features = weight.shape
@@ -27,7 +30,7 @@ def _linear(builder, operand, weight: Weight, bias, shape: Shape) -> Tensor:
 
 
 @lowers("aten.linear")
-def _aten_linear(builder, op, operand, weight, bias=None):
+def _aten_linear(builder: Builder, op: TorchOp, operand: Operand, weight: Operand, bias: Operand | None = None) -> Any:
     shape = op.result.shape
     if not isinstance(weight, Weight):
         product = _matmul_values(builder, operand, _transposed(builder, weight), shape)
@@ -38,7 +41,15 @@ def _aten_linear(builder, op, operand, weight, bias=None):
 
 
 @lowers("aten.addmm")
-def _addmm(builder, op, bias, operand, weight, beta=1, alpha=1):
+def _addmm(
+    builder: Builder,
+    op: TorchOp,
+    bias: Operand | None,
+    operand: Operand,
+    weight: Operand,
+    beta: float = 1,
+    alpha: float = 1,
+) -> Any:
     # GPT-2 keeps its weights as [in, out].
     if not isinstance(weight, Weight):
         product = _matmul_values(builder, builder.read(operand), builder.read(weight), op.result.shape)
@@ -47,7 +58,7 @@ def _addmm(builder, op, bias, operand, weight, beta=1, alpha=1):
 
 
 @lowers("aten.mm", "aten.matmul", "aten.bmm")
-def _matmul(builder, op, left, right):
+def _matmul(builder: Builder, op: TorchOp, left: Operand, right: Operand) -> Any:
     if isinstance(right, Weight) and len(right.shape) == 2:
         return _linear(builder, left, _flip(right), None, op.result.shape)
     return _matmul_values(builder, builder.read(left), builder.read(right), op.result.shape)
@@ -57,14 +68,14 @@ def _flip(weight: Weight) -> Weight:
     return Weight(weight.name, weight.stored_shape, not weight.transposed)
 
 
-def _transposed(builder, operand):
+def _transposed(builder: Builder, operand: Operand) -> Any:
     operand = builder.read(operand)
     rank = len(operand.shape)
     value = builder.transpose(builder.unfolded(operand), [*range(rank - 2), rank - 1, rank - 2])
     return builder.folding(value, (*operand.shape[:-2], operand.shape[-1], operand.shape[-2]))
 
 
-def _matmul_values(builder, left: Tensor, right: Tensor, shape: Shape) -> Tensor:
+def _matmul_values(builder: Builder, left: Tensor, right: Tensor, shape: Shape) -> Tensor:
     batch = shape[:-2]
     left = builder.expand(left, (*batch, *left.shape[-2:]), like=[right])
     right = builder.expand(right, (*batch, *right.shape[-2:]), like=[left])

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from mlir.dialects import arith, math
 
 from llmc.dialects import llm
+from llmc.frontends.convert.builder import Builder
 from llmc.frontends.convert.registry import lowers
-from llmc.frontends.convert.values import Tensor, folded, is_folded_shape
+from llmc.frontends.convert.torch_op import TorchOp
+from llmc.frontends.convert.values import Operand, Tensor, folded, is_folded_shape
 from llmc.frontends.errors import FrontendError
 
 
-def _keeping(builder, kind, operand: Tensor, dims) -> Tensor:
+def _keeping(builder: Builder, kind: Any, operand: Tensor, dims: list[int]) -> Tensor:
     """The reduction with reduced dimensions of size 1."""
     rank = len(operand.shape)
     reduced = {dim % rank for dim in dims}
@@ -24,27 +28,33 @@ def _keeping(builder, kind, operand: Tensor, dims) -> Tensor:
     return Tensor(builder.reshaped_value(value, have, folded(shape)), shape)
 
 
-def _reduce(builder, op, kind, operand, dims) -> Tensor:
+def _reduce(builder: Builder, op: TorchOp, kind: Any, operand: Operand, dims: list[int]) -> Tensor:
     return builder.reshape(_keeping(builder, kind, builder.read(operand), dims), op.result.shape)
 
 
 @lowers("aten.mean.dim")
-def _mean(builder, op, operand, dims, keepdim=False, dtype=None):
+def _mean(
+    builder: Builder, op: TorchOp, operand: Operand, dims: list[int], keepdim: bool = False, dtype: int | None = None
+) -> Any:
     return _reduce(builder, op, llm.ReduceKind.Mean, operand, dims)
 
 
 @lowers("aten.sum.dim_IntList")
-def _sum(builder, op, operand, dims, keepdim=False, dtype=None):
+def _sum(
+    builder: Builder, op: TorchOp, operand: Operand, dims: list[int], keepdim: bool = False, dtype: int | None = None
+) -> Any:
     return _reduce(builder, op, llm.ReduceKind.Sum, operand, dims)
 
 
 @lowers("aten.amax")
-def _amax(builder, op, operand, dims, keepdim=False):
+def _amax(builder: Builder, op: TorchOp, operand: Operand, dims: list[int], keepdim: bool = False) -> Any:
     return _reduce(builder, op, llm.ReduceKind.Max, operand, dims)
 
 
 @lowers("aten.var.correction")
-def _var(builder, op, operand, dims, correction=1, keepdim=False):
+def _var(
+    builder: Builder, op: TorchOp, operand: Operand, dims: list[int], correction: float = 1, keepdim: bool = False
+) -> Any:
     if correction != 0:
         raise FrontendError("variance with Bessel's correction")
     operand = builder.read(operand)
@@ -56,7 +66,7 @@ def _var(builder, op, operand, dims, correction=1, keepdim=False):
 
 
 @lowers("aten.softmax.int")
-def _softmax(builder, op, operand, dim, dtype=None):
+def _softmax(builder: Builder, op: TorchOp, operand: Operand, dim: int, dtype: int | None = None) -> Any:
     operand = builder.read(operand)
     largest = _keeping(builder, llm.ReduceKind.Max, operand, [dim])
     shifted = arith.SubFOp(operand.value, builder.expand(largest, operand.shape, like=[operand]).value).result

@@ -2,57 +2,61 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from torch_mlir import ir as torch_ir
 
+from llmc.frontends.convert.builder import Builder
 from llmc.frontends.convert.registry import lowers
-from llmc.frontends.convert.values import DynamicSize, Weight
+from llmc.frontends.convert.torch_op import TorchOp
+from llmc.frontends.convert.values import DynamicSize, Operand, Size, Weight
 from llmc.frontends.errors import FrontendError
 
 
 @lowers("constant.int")
-def _integer(builder, op):
+def _integer(builder: Builder, op: TorchOp) -> Any:
     return torch_ir.IntegerAttr(op.attribute("value")).value
 
 
 @lowers("constant.float")
-def _float(builder, op):
+def _float(builder: Builder, op: TorchOp) -> Any:
     return torch_ir.FloatAttr(op.attribute("value")).value
 
 
 @lowers("constant.bool")
-def _bool(builder, op):
+def _bool(builder: Builder, op: TorchOp) -> Any:
     # Held as an i1 integer attribute, whose Python class differs between releases.
     return str(op.attribute("value")) in ("true", "-1 : i1", "1 : i1")
 
 
 @lowers("constant.none", "constant.device")
-def _none(builder, op):
+def _none(builder: Builder, op: TorchOp) -> Any:
     return None
 
 
 @lowers("constant.str")
-def _string(builder, op):
+def _string(builder: Builder, op: TorchOp) -> Any:
     return torch_ir.StringAttr(op.attribute("value")).value
 
 
 @lowers("prim.ListConstruct")
-def _list(builder, op, *elements):
+def _list(builder: Builder, op: TorchOp, *elements: Any) -> Any:
     return list(elements)
 
 
 @lowers("prim.ListUnpack")
-def _unpack(builder, op, elements):
+def _unpack(builder: Builder, op: TorchOp, elements: list[Any]) -> Any:
     return elements if len(op.operation.results) > 1 else elements[0]
 
 
 @lowers("llmc.weight")
-def _weight(builder, op):
+def _weight(builder: Builder, op: TorchOp) -> Any:
     return Weight(torch_ir.StringAttr(op.attribute("llmc.name")).value, op.result.shape)
 
 
 @lowers("vtensor.literal")
-def _literal(builder, op):
+def _literal(builder: Builder, op: TorchOp) -> Any:
     shape = op.result.shape
     kind = np.float32 if op.result.element == "float" else np.int32
     attribute = op.attribute("value")
@@ -63,13 +67,13 @@ def _literal(builder, op):
 
 
 @lowers("aten.size.int")
-def _size(builder, op, tensor, dimension):
+def _size(builder: Builder, op: TorchOp, tensor: Operand, dimension: int) -> Any:
     size = tensor.shape[dimension]
     return DynamicSize() if size is None else size
 
 
 @lowers("aten.add.int", "prims.add.int")
-def _add(builder, op, left, right):
+def _add(builder: Builder, op: TorchOp, left: Size, right: Size) -> Any:
     if isinstance(right, DynamicSize):
         left, right = right, left
     if isinstance(left, DynamicSize):
@@ -80,14 +84,14 @@ def _add(builder, op, left, right):
 
 
 @lowers("aten.sub.int")
-def _sub(builder, op, left, right):
+def _sub(builder: Builder, op: TorchOp, left: Size, right: Size) -> Any:
     if isinstance(right, DynamicSize):
         return _add(builder, op, left, DynamicSize(-right.factor, -right.offset))
     return _add(builder, op, left, -right)
 
 
 @lowers("aten.mul.int")
-def _mul(builder, op, left, right):
+def _mul(builder: Builder, op: TorchOp, left: Size, right: Size) -> Any:
     if isinstance(right, DynamicSize):
         left, right = right, left
     if isinstance(left, DynamicSize):
@@ -98,7 +102,7 @@ def _mul(builder, op, left, right):
 
 
 @lowers("aten.floordiv.int")
-def _floordiv(builder, op, left, right):
+def _floordiv(builder: Builder, op: TorchOp, left: Size, right: Size) -> Any:
     if isinstance(left, DynamicSize):
         if isinstance(right, int) and left.factor % right == 0 and left.offset % right == 0:
             return DynamicSize(left.factor // right, left.offset // right)

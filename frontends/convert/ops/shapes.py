@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 from mlir import ir
 from mlir.dialects import tensor as tensor_dialect
 
+from llmc.frontends.convert.builder import Builder
 from llmc.frontends.convert.registry import lowers
-from llmc.frontends.convert.values import DynamicSize, Tensor, Weight, folded, is_folded_shape
+from llmc.frontends.convert.torch_op import TorchOp
+from llmc.frontends.convert.values import DynamicSize, Operand, Shape, Tensor, Weight, folded, is_folded_shape
 from llmc.frontends.errors import FrontendError
 
 
@@ -22,12 +25,12 @@ from llmc.frontends.errors import FrontendError
     "aten.flatten.using_ints",
     "aten.unflatten.int",
 )
-def _reshape(builder, op, operand, *_):
+def _reshape(builder: Builder, op: TorchOp, operand: Operand, *_: object) -> Any:
     # The result type says it all.
     return builder.reshape(builder.read(operand), op.result.shape)
 
 
-def _permute(builder, operand: Tensor | Weight, permutation: list[int], shape):
+def _permute(builder: Builder, operand: Tensor | Weight, permutation: list[int], shape: Shape) -> Any:
     if isinstance(operand, Weight):
         if permutation == [1, 0]:
             return Weight(operand.name, operand.stored_shape, not operand.transposed)
@@ -39,25 +42,25 @@ def _permute(builder, operand: Tensor | Weight, permutation: list[int], shape):
 
 
 @lowers("aten.transpose.int")
-def _transpose(builder, op, operand, first, second):
+def _transpose(builder: Builder, op: TorchOp, operand: Operand, first: int, second: int) -> Any:
     permutation = list(range(len(operand.shape)))
     permutation[first], permutation[second] = permutation[second], permutation[first]
     return _permute(builder, operand, permutation, op.result.shape)
 
 
 @lowers("aten.t", "aten.numpy_T")
-def _t(builder, op, operand):
+def _t(builder: Builder, op: TorchOp, operand: Operand) -> Any:
     return _permute(builder, operand, list(range(len(operand.shape)))[::-1], op.result.shape)
 
 
 @lowers("aten.permute")
-def _permute_dims(builder, op, operand, dims):
+def _permute_dims(builder: Builder, op: TorchOp, operand: Operand, dims: list[int]) -> Any:
     rank = len(operand.shape)
     return _permute(builder, operand, [dim % rank for dim in dims], op.result.shape)
 
 
 @lowers("aten.expand", "aten.broadcast_to")
-def _expand(builder, op, operand, *_):
+def _expand(builder: Builder, op: TorchOp, operand: Operand, *_: object) -> Any:
     operand = builder.read(operand)
     if operand.shape == op.result.shape:
         return operand
@@ -65,13 +68,20 @@ def _expand(builder, op, operand, *_):
 
 
 @lowers("aten.expand_as")
-def _expand_as(builder, op, operand, other):
+def _expand_as(builder: Builder, op: TorchOp, operand: Operand, other: Operand) -> Any:
     operand = builder.read(operand)
     return builder.expand(operand, op.result.shape, like=[builder.read(other)])
 
 
 @lowers("aten.repeat_interleave.self_int")
-def _repeat_interleave(builder, op, operand, repeats, dim=None, output_size=None):
+def _repeat_interleave(
+    builder: Builder,
+    op: TorchOp,
+    operand: Operand,
+    repeats: int,
+    dim: int | None = None,
+    output_size: int | None = None,
+) -> Any:
     operand = builder.read(operand)
     if dim is None:
         raise FrontendError("repeat_interleave without a dimension")
@@ -82,7 +92,9 @@ def _repeat_interleave(builder, op, operand, repeats, dim=None, output_size=None
 
 
 @lowers("aten.slice.Tensor")
-def _slice(builder, op, operand, dim=0, start=None, end=None, step=1):
+def _slice(
+    builder: Builder, op: TorchOp, operand: Operand, dim: int = 0, start: Any = None, end: Any = None, step: int = 1
+) -> Any:
     operand = builder.read(operand)
     dim %= len(operand.shape)
     size = operand.shape[dim]
@@ -100,12 +112,12 @@ def _slice(builder, op, operand, dim=0, start=None, end=None, step=1):
 
 
 @lowers("aten.narrow")
-def _narrow(builder, op, operand, dim, start, length):
+def _narrow(builder: Builder, op: TorchOp, operand: Operand, dim: int, start: Any, length: int) -> Any:
     return _slice(builder, op, operand, dim, start, start + length)
 
 
 @lowers("aten.select.int")
-def _select(builder, op, operand, dim, index):
+def _select(builder: Builder, op: TorchOp, operand: Operand, dim: int, index: int) -> Any:
     operand = builder.read(operand)
     dim %= len(operand.shape)
     size = operand.shape[dim]
@@ -115,7 +127,7 @@ def _select(builder, op, operand, dim, index):
     return builder.reshape(taken, op.result.shape)
 
 
-def _pieces(builder, operand, sizes, dim):
+def _pieces(builder: Builder, operand: Operand, sizes: list[int], dim: int) -> Any:
     operand = builder.read(operand)
     dim %= len(operand.shape)
     pieces, start = [], 0
@@ -126,30 +138,30 @@ def _pieces(builder, operand, sizes, dim):
 
 
 @lowers("aten.split_with_sizes", "aten.split.sizes")
-def _split_with_sizes(builder, op, operand, sizes, dim=0):
+def _split_with_sizes(builder: Builder, op: TorchOp, operand: Operand, sizes: list[int], dim: int = 0) -> Any:
     return _pieces(builder, operand, sizes, dim)
 
 
 @lowers("aten.split.Tensor")
-def _split(builder, op, operand, size, dim=0):
+def _split(builder: Builder, op: TorchOp, operand: Operand, size: int, dim: int = 0) -> Any:
     total = _static(operand, dim)
     return _pieces(builder, operand, [min(size, total - start) for start in range(0, total, size)], dim)
 
 
 @lowers("aten.chunk")
-def _chunk(builder, op, operand, chunks, dim=0):
+def _chunk(builder: Builder, op: TorchOp, operand: Operand, chunks: int, dim: int = 0) -> Any:
     return _split(builder, op, operand, -(-_static(operand, dim) // chunks), dim)
 
 
 @lowers("aten.unbind.int")
-def _unbind(builder, op, operand, dim=0):
+def _unbind(builder: Builder, op: TorchOp, operand: Operand, dim: int = 0) -> Any:
     total = _static(operand, dim)
     dim %= len(operand.shape)
     shape = operand.shape[:dim] + operand.shape[dim + 1 :]
     return [builder.reshape(piece, shape) for piece in _pieces(builder, operand, [1] * total, dim)]
 
 
-def _static(operand, dim) -> int:
+def _static(operand: Operand, dim: int) -> int:
     size = operand.shape[dim]
     if size is None:
         raise FrontendError("splits the tokens")
@@ -157,7 +169,7 @@ def _static(operand, dim) -> int:
 
 
 @lowers("aten.cat")
-def _cat(builder, op, operands, dim=0):
+def _cat(builder: Builder, op: TorchOp, operands: list[Operand], dim: int = 0) -> Any:
     dim %= len(op.result.shape)
     # A model without partial rotation still joins the part that does not rotate, which is empty.
     operands = [builder.read(operand) for operand in operands if operand.shape[dim] != 0]
@@ -165,14 +177,14 @@ def _cat(builder, op, operands, dim=0):
 
 
 @lowers("aten.stack")
-def _stack(builder, op, operands, dim=0):
+def _stack(builder: Builder, op: TorchOp, operands: list[Operand], dim: int = 0) -> Any:
     shape = op.result.shape
     dim %= len(shape)
     single = (*shape[:dim], 1, *shape[dim + 1 :])
     return _concatenate(builder, [builder.reshape(builder.read(operand), single) for operand in operands], dim, shape)
 
 
-def _concatenate(builder, operands: list[Tensor], dim: int, shape):
+def _concatenate(builder: Builder, operands: list[Tensor], dim: int, shape: Shape) -> Any:
     if len(operands) == 1:
         return operands[0]
     if shape[dim] is None:

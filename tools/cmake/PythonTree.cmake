@@ -6,7 +6,16 @@ set(LLMC_PYTHON_DIR ${CMAKE_BINARY_DIR}/python/llmc)
 # Folders of the package that hold compiled parts only.
 set(LLMC_BIN_DIR ${LLMC_PYTHON_DIR}/bin)
 set(LLMC_LIB_DIR ${LLMC_PYTHON_DIR}/lib)
-file(MAKE_DIRECTORY ${LLMC_PYTHON_DIR}/dialects ${LLMC_BIN_DIR} ${LLMC_LIB_DIR})
+if(IS_SYMLINK ${LLMC_PYTHON_DIR}/runtime)
+  file(REMOVE ${LLMC_PYTHON_DIR}/runtime) # build trees from before it held an extension
+endif()
+file(
+  MAKE_DIRECTORY
+    ${LLMC_PYTHON_DIR}/dialects
+    ${LLMC_PYTHON_DIR}/runtime
+    ${LLMC_BIN_DIR}
+    ${LLMC_LIB_DIR}
+)
 
 function(llmc_link_python source link)
   if(IS_SYMLINK ${LLMC_PYTHON_DIR}/${link} OR NOT EXISTS ${LLMC_PYTHON_DIR}/${link})
@@ -18,10 +27,9 @@ endfunction()
 llmc_link_python(frontends frontends)
 llmc_link_python(codegen codegen)
 llmc_link_python(compiler compiler)
-llmc_link_python(runtime/python runtime)
 
 # Folders that share their package with compiled files: link file by file.
-foreach(pair "tools/llmc:." "dialects/python:dialects")
+foreach(pair "tools/llmc:." "dialects/python:dialects" "runtime/python:runtime")
   string(REPLACE ":" ";" pair ${pair})
   list(GET pair 0 source)
   list(GET pair 1 package)

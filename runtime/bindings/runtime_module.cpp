@@ -1,0 +1,301 @@
+// llmc.runtime._runtime: the C API for Python. Nothing here runs Python code on
+// the executor thread: tokens of any number of requests arrive in a Mailbox,
+// and a Python thread waits for it with the GIL released.
+
+#include "llmc/llmc.h"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace {
+
+struct ApiError {
+  llmc_status status;
+  std::string message;
+};
+
+void check(llmc_status status) {
+  if (status != LLMC_OK)
+    throw ApiError{status, llmc_last_error()};
+}
+
+// Becomes the exception class that llmc.runtime.errors has for the status.
+void translate(const std::exception_ptr &pointer, void *) {
+  try {
+    std::rethrow_exception(pointer);
+  } catch (const ApiError &error) {
+    nb::object instance =
+        nb::module_::import_("llmc.runtime.errors")
+            .attr("make_error")(llmc_status_name(error.status), error.message);
+    PyErr_SetObject(reinterpret_cast<PyObject *>(Py_TYPE(instance.ptr())),
+                    instance.ptr());
+  }
+}
+
+struct Event {
+  int64_t key;
+  std::vector<llmc_token> tokens;
+  llmc_finish finish;
+};
+
+class Mailbox {
+public:
+  void put(Event event) {
+    {
+      std::lock_guard lock(mutex_);
+      events_.push_back(std::move(event));
+    }
+    ready_.notify_one();
+  }
+
+  std::vector<Event> take(double timeout_seconds) {
+    std::unique_lock lock(mutex_);
+    ready_.wait_for(lock, std::chrono::duration<double>(timeout_seconds),
+                    [&] { return !events_.empty(); });
+    return std::exchange(events_, {});
+  }
+
+private:
+  std::mutex mutex_;
+  std::condition_variable ready_;
+  std::vector<Event> events_;
+};
+
+// Lives from submit to the last callback of the request.
+struct Subscription {
+  std::shared_ptr<Mailbox> mailbox;
+  int64_t key;
+
+  static void deliver(void *user, const llmc_token *tokens, size_t count,
+                      llmc_finish finish) {
+    auto *self = static_cast<Subscription *>(user);
+    self->mailbox->put({self->key, {tokens, tokens + count}, finish});
+    if (finish != LLMC_RUNNING)
+      delete self;
+  }
+};
+
+struct PyMailbox {
+  std::shared_ptr<Mailbox> mailbox = std::make_shared<Mailbox>();
+};
+
+class Request {
+public:
+  explicit Request(llmc_request *request) : request_(request) {}
+  ~Request() { llmc_request_free(request_); }
+  Request(const Request &) = delete;
+
+  void cancel() { llmc_request_cancel(request_); }
+
+  // Raises the error of a request that ended with LLMC_FINISH_ERROR.
+  void raise_error() {
+    llmc_token token;
+    size_t count;
+    llmc_finish finish;
+    check(llmc_request_next(request_, &token, 1, 0, &count, &finish));
+  }
+
+private:
+  llmc_request *request_;
+};
+
+using Ids =
+    nb::ndarray<const int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+class Engine {
+public:
+  Engine(const std::string &path, int num_threads, int device,
+         int64_t kv_cache_tokens, int64_t kv_cache_bytes,
+         double free_memory_fraction, int max_batch_size, int max_num_tokens,
+         int policy, int verify_weights,
+         const std::optional<std::string> &cuda_library) {
+    llmc_engine_options options = llmc_engine_options_default();
+    options.num_threads = num_threads;
+    options.device = device;
+    options.kv_cache_tokens = kv_cache_tokens;
+    options.kv_cache_bytes = kv_cache_bytes;
+    options.free_memory_fraction = free_memory_fraction;
+    options.max_batch_size = max_batch_size;
+    options.max_num_tokens = max_num_tokens;
+    options.policy = static_cast<llmc_policy>(policy);
+    options.verify_weights = static_cast<llmc_verify>(verify_weights);
+    options.cuda_library = cuda_library ? cuda_library->c_str() : nullptr;
+    nb::gil_scoped_release release;
+    check(llmc_engine_load(path.c_str(), &options, &engine_));
+  }
+  ~Engine() { close(); }
+  Engine(const Engine &) = delete;
+
+  void close() {
+    nb::gil_scoped_release release;
+    llmc_engine_free(std::exchange(engine_, nullptr));
+  }
+
+  nb::dict info() const {
+    llmc_engine_info info;
+    check(llmc_engine_get_info(engine_, &info));
+    nb::dict out;
+    out["vocab_size"] = info.vocab_size;
+    out["max_batch_size"] = info.max_batch_size;
+    out["max_num_tokens"] = info.max_num_tokens;
+    out["max_seq_len"] = info.max_seq_len;
+    out["max_logit_rows"] = info.max_logit_rows;
+    out["block_size"] = info.block_size;
+    out["num_blocks"] = info.num_blocks;
+    out["num_threads"] = info.num_threads;
+    out["weight_bytes"] = info.weight_bytes;
+    out["arena_bytes"] = info.arena_bytes;
+    out["kv_cache_bytes"] = info.kv_cache_bytes;
+    out["bos_token_id"] = info.bos_token_id;
+    out["eos_token_ids"] = std::vector<int32_t>(
+        info.eos_token_ids, info.eos_token_ids + info.num_eos_token_ids);
+    out["target"] = info.target;
+    out["architecture"] = info.architecture;
+    out["model_name"] = info.model_name;
+    return out;
+  }
+
+  nb::dict stats() const {
+    llmc_engine_stats stats;
+    check(llmc_engine_get_stats(engine_, &stats));
+    nb::dict out;
+    out["num_running"] = stats.num_running;
+    out["num_waiting"] = stats.num_waiting;
+    out["blocks_used"] = stats.blocks_used;
+    out["blocks_total"] = stats.blocks_total;
+    out["num_steps"] = stats.num_steps;
+    out["num_prompt_tokens"] = stats.num_prompt_tokens;
+    out["num_generated_tokens"] = stats.num_generated_tokens;
+    out["num_preemptions"] = stats.num_preemptions;
+    out["step_seconds"] = stats.step_seconds;
+    out["sample_seconds"] = stats.sample_seconds;
+    return out;
+  }
+
+  std::unique_ptr<Request> submit(Ids prompt, PyMailbox &mailbox, int64_t key,
+                                  int max_tokens, float temperature,
+                                  float top_p, float min_p, int top_k,
+                                  std::optional<uint64_t> seed, bool ignore_eos,
+                                  bool logprobs,
+                                  const std::vector<int32_t> &stop_token_ids) {
+    llmc_sampling_params params = llmc_sampling_params_default();
+    params.max_tokens = max_tokens;
+    params.temperature = temperature;
+    params.top_p = top_p;
+    params.min_p = min_p;
+    params.top_k = top_k;
+    params.has_seed = seed.has_value();
+    params.seed = seed.value_or(0);
+    params.ignore_eos = ignore_eos;
+    params.logprobs = logprobs;
+    params.stop_token_ids = stop_token_ids.data();
+    params.num_stop_token_ids = stop_token_ids.size();
+    auto subscription =
+        std::make_unique<Subscription>(Subscription{mailbox.mailbox, key});
+    llmc_request *request = nullptr;
+    check(llmc_engine_submit(engine_, prompt.data(), prompt.size(), &params,
+                             Subscription::deliver, subscription.get(),
+                             &request));
+    subscription.release(); // freed by its last delivery
+    return std::make_unique<Request>(request);
+  }
+
+  nb::ndarray<nb::numpy, float, nb::ndim<2>>
+  forward(Ids tokens, Ids lengths, std::optional<Ids> rows,
+          std::optional<Ids> num_rows, int chunk_tokens) {
+    llmc_engine_info info;
+    check(llmc_engine_get_info(engine_, &info));
+    size_t total = rows ? rows->size() : tokens.size();
+    size_t width = static_cast<size_t>(info.vocab_size);
+    auto logits = std::make_unique<float[]>(total * width);
+    {
+      nb::gil_scoped_release release;
+      check(llmc_engine_forward(engine_, tokens.data(), lengths.data(),
+                                lengths.size(), rows ? rows->data() : nullptr,
+                                num_rows ? num_rows->data() : nullptr,
+                                chunk_tokens, logits.get(), total * width));
+    }
+    float *data = logits.release();
+    nb::capsule owner(
+        data, [](void *p) noexcept { delete[] static_cast<float *>(p); });
+    return {data, {total, width}, owner};
+  }
+
+private:
+  llmc_engine *engine_ = nullptr;
+};
+
+} // namespace
+
+NB_MODULE(_runtime, m) {
+  m.doc() = "The C API of the llmc runtime (runtime/include/llmc/llmc.h).";
+  nb::register_exception_translator(translate);
+
+  nb::class_<PyMailbox>(m, "Mailbox", "Where tokens of requests arrive.")
+      .def(nb::init<>())
+      .def(
+          "take",
+          [](PyMailbox &self, double timeout) {
+            std::vector<Event> events;
+            {
+              nb::gil_scoped_release release;
+              events = self.mailbox->take(timeout);
+            }
+            nb::list out;
+            for (const Event &event : events) {
+              nb::list ids, logprobs;
+              for (const llmc_token &token : event.tokens) {
+                ids.append(token.id);
+                logprobs.append(token.logprob);
+              }
+              out.append(nb::make_tuple(event.key, ids, logprobs,
+                                        static_cast<int>(event.finish)));
+            }
+            return out;
+          },
+          "timeout"_a,
+          "Waits for events and returns them as (key, ids, logprobs, finish).");
+
+  nb::class_<Request>(m, "Request")
+      .def("cancel", &Request::cancel)
+      .def("raise_error", &Request::raise_error);
+
+  nb::class_<Engine>(m, "Engine")
+      .def(nb::init<const std::string &, int, int, int64_t, int64_t, double,
+                    int, int, int, int, const std::optional<std::string> &>(),
+           "path"_a, nb::kw_only(), "num_threads"_a = 0, "device"_a = 0,
+           "kv_cache_tokens"_a = 0, "kv_cache_bytes"_a = 0,
+           "free_memory_fraction"_a = 0.0, "max_batch_size"_a = 0,
+           "max_num_tokens"_a = 0, "policy"_a = 0, "verify_weights"_a = 0,
+           "cuda_library"_a = nb::none())
+      .def("close", &Engine::close)
+      .def("info", &Engine::info)
+      .def("stats", &Engine::stats)
+      .def("submit", &Engine::submit, "prompt"_a, "mailbox"_a, "key"_a,
+           nb::kw_only(), "max_tokens"_a, "temperature"_a, "top_p"_a, "min_p"_a,
+           "top_k"_a, "seed"_a.none(), "ignore_eos"_a, "logprobs"_a,
+           "stop_token_ids"_a)
+      .def("forward", &Engine::forward, "tokens"_a, "lengths"_a,
+           "rows"_a = nb::none(), "num_rows"_a = nb::none(),
+           "chunk_tokens"_a = 0);
+
+  m.attr("version") = llmc_version();
+  m.attr("FINISH_RUNNING") = static_cast<int>(LLMC_RUNNING);
+  m.attr("FINISH_STOP") = static_cast<int>(LLMC_FINISH_STOP);
+  m.attr("FINISH_LENGTH") = static_cast<int>(LLMC_FINISH_LENGTH);
+  m.attr("FINISH_CANCELLED") = static_cast<int>(LLMC_FINISH_CANCELLED);
+  m.attr("FINISH_ERROR") = static_cast<int>(LLMC_FINISH_ERROR);
+}

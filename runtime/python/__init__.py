@@ -1,0 +1,37 @@
+"""Run llmc engines: ``load_engine``, ``LLM``, ``SamplingParams``."""
+
+from __future__ import annotations
+
+from llmc.runtime.config import KvCacheConfig, SchedulerConfig
+from llmc.runtime.engine import Engine, load_engine
+from llmc.runtime.errors import (
+    BadEngineError,
+    DeviceError,
+    EngineError,
+    EngineNotFoundError,
+    RequestRefusedError,
+    StrippedEngineError,
+    UnsupportedEngineError,
+)
+from llmc.runtime.llm import LLM
+from llmc.runtime.outputs import CompletionDelta, CompletionOutput, RequestOutput
+from llmc.runtime.sampling_params import SamplingParams
+
+__all__ = [
+    "LLM",
+    "BadEngineError",
+    "CompletionDelta",
+    "CompletionOutput",
+    "DeviceError",
+    "Engine",
+    "EngineError",
+    "EngineNotFoundError",
+    "KvCacheConfig",
+    "RequestOutput",
+    "RequestRefusedError",
+    "SamplingParams",
+    "SchedulerConfig",
+    "StrippedEngineError",
+    "UnsupportedEngineError",
+    "load_engine",
+]

@@ -1,0 +1,63 @@
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+version: str
+FINISH_RUNNING: int
+FINISH_STOP: int
+FINISH_LENGTH: int
+FINISH_CANCELLED: int
+FINISH_ERROR: int
+
+class Mailbox:
+    def __init__(self) -> None: ...
+    def take(self, timeout: float) -> list[tuple[int, list[int], list[float], int]]: ...
+
+class Request:
+    def cancel(self) -> None: ...
+    def raise_error(self) -> None: ...
+
+class Engine:
+    def __init__(
+        self,
+        path: str,
+        *,
+        num_threads: int = 0,
+        device: int = 0,
+        kv_cache_tokens: int = 0,
+        kv_cache_bytes: int = 0,
+        free_memory_fraction: float = 0.0,
+        max_batch_size: int = 0,
+        max_num_tokens: int = 0,
+        policy: int = 0,
+        verify_weights: int = 0,
+        cuda_library: str | None = None,
+    ) -> None: ...
+    def close(self) -> None: ...
+    def info(self) -> dict[str, Any]: ...
+    def stats(self) -> dict[str, Any]: ...
+    def submit(
+        self,
+        prompt: npt.NDArray[np.int32],
+        mailbox: Mailbox,
+        key: int,
+        *,
+        max_tokens: int,
+        temperature: float,
+        top_p: float,
+        min_p: float,
+        top_k: int,
+        seed: int | None,
+        ignore_eos: bool,
+        logprobs: bool,
+        stop_token_ids: list[int],
+    ) -> Request: ...
+    def forward(
+        self,
+        tokens: npt.NDArray[np.int32],
+        lengths: npt.NDArray[np.int32],
+        rows: npt.NDArray[np.int32] | None = None,
+        num_rows: npt.NDArray[np.int32] | None = None,
+        chunk_tokens: int = 0,
+    ) -> npt.NDArray[np.float32]: ...

@@ -1,0 +1,229 @@
+"""A loaded engine: text or token ids in, outputs or streams out."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from llmc.runtime import _runtime
+from llmc.runtime.config import POLICIES, VERIFY, KvCacheConfig, SchedulerConfig
+from llmc.runtime.outputs import CompletionDelta, RequestOutput
+from llmc.runtime.request_state import RequestState
+from llmc.runtime.sampling_params import SamplingParams
+from llmc.runtime.tokenizer import Tokenizer
+
+#: A text, token ids, or the vLLM forms {"prompt": text} and {"prompt_token_ids": ids}.
+Prompt = str | Sequence[int] | Mapping[str, Any]
+
+# Waiting in C++ cannot be interrupted, so it comes up for Ctrl-C this often.
+_POLL_SECONDS = 0.2
+
+
+class Engine:
+    """Thread-safe: requests of all threads share the same batches."""
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        num_threads: int | None = None,
+        device: int = 0,
+        kv_cache_config: KvCacheConfig | None = None,
+        scheduler_config: SchedulerConfig | None = None,
+        verify_weights: Literal["auto", "always", "never"] = "auto",
+        cuda_library: str | None = None,
+    ) -> None:
+        kv = kv_cache_config or KvCacheConfig()
+        scheduler = scheduler_config or SchedulerConfig()
+        self.path = Path(path)
+        self._native = _runtime.Engine(
+            str(self.path),
+            num_threads=num_threads or 0,
+            device=device,
+            kv_cache_tokens=kv.max_tokens or 0,
+            kv_cache_bytes=kv.max_bytes or 0,
+            free_memory_fraction=kv.free_memory_fraction or 0.0,
+            max_batch_size=scheduler.max_batch_size or 0,
+            max_num_tokens=scheduler.max_num_tokens or 0,
+            policy=_choice("policy", scheduler.policy, POLICIES),
+            verify_weights=_choice("verify_weights", verify_weights, VERIFY),
+            cuda_library=cuda_library,
+        )
+        self._request_ids = itertools.count()
+
+    def close(self) -> None:
+        """Cancels what runs and frees all memory. The engine cannot be used afterwards."""
+        self._native.close()
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def info(self) -> dict[str, Any]:
+        """Limits in force, sizes in bytes, identity; see llmc_engine_info in llmc.h."""
+        return self._native.info()
+
+    @property
+    def stats(self) -> dict[str, Any]:
+        """Counters since load; see llmc_engine_stats in llmc.h."""
+        return self._native.stats()
+
+    @cached_property
+    def tokenizer(self) -> Tokenizer:
+        return Tokenizer(self.path)
+
+    def generate(
+        self,
+        prompts: Prompt | Sequence[Prompt],
+        sampling_params: SamplingParams | Sequence[SamplingParams] | None = None,
+        *,
+        on_finish: Callable[[RequestOutput], None] | None = None,
+    ) -> list[RequestOutput]:
+        """Runs all prompts together and returns their outputs in order.
+
+        ``on_finish`` is called as each one ends (for a progress bar).
+        """
+        all_prompts = _as_prompts(prompts)
+        params = _as_params(sampling_params, len(all_prompts))
+        mailbox = _runtime.Mailbox()
+        states: list[RequestState] = []
+        try:
+            for key, (prompt, one) in enumerate(zip(all_prompts, params, strict=True)):
+                states.append(self._submit(prompt, one, mailbox, key))
+            left = len(states)
+            while left:
+                for key, ids, logprobs, finish in mailbox.take(_POLL_SECONDS):
+                    state = states[key]
+                    if state.finished:  # tokens that came after a stop string
+                        continue
+                    state.update(ids, logprobs, finish)
+                    if state.finished:
+                        left -= 1
+                        if on_finish:
+                            on_finish(state.output)
+        finally:
+            for state in states:  # after an error or Ctrl-C nothing may go on in the background
+                state.request.cancel()
+        return [state.output for state in states]
+
+    def generate_stream(
+        self, prompt: Prompt, sampling_params: SamplingParams | None = None
+    ) -> Iterator[CompletionDelta]:
+        """Yields news of one request as they come. Leaving the loop cancels the request."""
+        mailbox = _runtime.Mailbox()
+        state = self._submit(prompt, sampling_params or SamplingParams(), mailbox, 0)
+        return self._stream(state, mailbox)
+
+    def forward(
+        self,
+        sequences: Sequence[Sequence[int]],
+        rows: Sequence[Sequence[int]] | None = None,
+        *,
+        chunk_tokens: int = 0,
+    ) -> list[npt.NDArray[np.float32]]:
+        """Logits [rows, vocab_size] of each token sequence, teacher-forced.
+
+        ``rows`` chooses positions of each sequence, ascending; by default all. ``chunk_tokens``
+        limits the tokens of one step (for tests).
+        """
+        counts = [len(one) for one in (sequences if rows is None else rows)]
+        logits = self._native.forward(
+            _int32([id for sequence in sequences for id in sequence]),
+            _int32([len(sequence) for sequence in sequences]),
+            None if rows is None else _int32([row for one in rows for row in one]),
+            None if rows is None else _int32(counts),
+            chunk_tokens,
+        )
+        return np.split(logits, np.cumsum(counts)[:-1]) if counts else []
+
+    def _submit(self, prompt: Prompt, params: SamplingParams, mailbox: _runtime.Mailbox, key: int) -> RequestState:
+        text, ids = self._encode(prompt)
+        # Token prompts work on engines without a tokenizer, unless text is needed for stop strings.
+        needs_text = text is not None or bool(params.stop_strings)
+        tokenizer = self.tokenizer if needs_text or self._has_tokenizer else None
+        request = self._native.submit(
+            _int32(ids),
+            mailbox,
+            key,
+            max_tokens=params.max_tokens,
+            temperature=params.temperature,
+            top_p=params.top_p,
+            min_p=params.min_p,
+            top_k=params.top_k,
+            seed=params.seed,
+            ignore_eos=params.ignore_eos,
+            logprobs=params.logprobs is not None,
+            stop_token_ids=list(params.stop_token_ids),
+        )
+        return RequestState(request, str(next(self._request_ids)), text, ids, params, tokenizer)
+
+    def _encode(self, prompt: Prompt) -> tuple[str | None, list[int]]:
+        if isinstance(prompt, Mapping):
+            if "prompt_token_ids" in prompt:
+                return prompt.get("prompt"), list(prompt["prompt_token_ids"])
+            prompt = prompt["prompt"]
+        if isinstance(prompt, str):
+            return prompt, self.tokenizer.encode(prompt)
+        return None, [int(id) for id in prompt]
+
+    @cached_property
+    def _has_tokenizer(self) -> bool:
+        try:
+            return self.tokenizer is not None
+        except RuntimeError:
+            return False
+
+    @staticmethod
+    def _stream(state: RequestState, mailbox: _runtime.Mailbox) -> Iterator[CompletionDelta]:
+        try:
+            while not state.finished:
+                for _, ids, logprobs, finish in mailbox.take(_POLL_SECONDS):
+                    if state.finished:
+                        break
+                    yield state.update(ids, logprobs, finish)
+        finally:
+            state.request.cancel()
+
+
+def load_engine(path: str | os.PathLike[str], **options: Any) -> Engine:
+    """Loads an engine folder or archive; the options are those of :class:`Engine`."""
+    return Engine(path, **options)
+
+
+def _choice(name: str, value: str, choices: Mapping[str, int]) -> int:
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(choices)}; found {value!r}")
+    return choices[value]
+
+
+def _int32(values: Sequence[int]) -> npt.NDArray[np.int32]:
+    wide = np.asarray(values, dtype=np.int64)
+    if wide.size and (wide.min() < -(2**31) or wide.max() >= 2**31):
+        raise ValueError("token ids and rows must fit 32 bits")
+    return wide.astype(np.int32)
+
+
+def _as_prompts(prompts: Prompt | Sequence[Prompt]) -> list[Prompt]:
+    if isinstance(prompts, (str, Mapping)):
+        return [prompts]
+    prompts = list(prompts)
+    # A flat list of integers is one prompt, a list of anything else is many.
+    return [prompts] if prompts and isinstance(prompts[0], (int, np.integer)) else prompts
+
+
+def _as_params(params: SamplingParams | Sequence[SamplingParams] | None, count: int) -> list[SamplingParams]:
+    if params is None or isinstance(params, SamplingParams):
+        return [params or SamplingParams()] * count
+    if len(params) != count:
+        raise ValueError(f"{count} prompts need as many sampling_params, found {len(params)}")
+    return list(params)

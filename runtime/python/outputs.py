@@ -1,0 +1,39 @@
+"""What a request returns; field names follow vLLM."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+FinishReason = Literal["stop", "length", "abort"]
+
+
+@dataclass
+class CompletionOutput:
+    index: int
+    text: str
+    token_ids: list[int]
+    cumulative_logprob: float | None = None
+    logprobs: list[float] | None = None  #: of the chosen tokens, when asked for
+    finish_reason: FinishReason | None = None
+    stop_reason: int | str | None = None  #: the stop token or string; None for eos and length
+
+
+@dataclass
+class RequestOutput:
+    request_id: str
+    prompt: str | None
+    prompt_token_ids: list[int]
+    outputs: list[CompletionOutput] = field(default_factory=list)
+    finished: bool = False
+
+
+@dataclass
+class CompletionDelta:
+    """The news since the last one. Text holds whole characters only and never part of a stop string."""
+
+    text: str
+    token_ids: list[int]
+    logprobs: list[float] | None = None
+    finish_reason: FinishReason | None = None
+    stop_reason: int | str | None = None

@@ -1,0 +1,82 @@
+"""One running request on the Python side: ids to text, stop strings, the final output."""
+
+from __future__ import annotations
+
+from llmc.runtime import _runtime
+from llmc.runtime.outputs import CompletionDelta, CompletionOutput, FinishReason, RequestOutput
+from llmc.runtime.sampling_params import SamplingParams
+from llmc.runtime.stop_strings import StopStringMatcher
+from llmc.runtime.tokenizer import Tokenizer
+
+_REASONS: dict[int, FinishReason] = {
+    _runtime.FINISH_STOP: "stop",
+    _runtime.FINISH_LENGTH: "length",
+    _runtime.FINISH_CANCELLED: "abort",
+}
+
+
+class RequestState:
+    def __init__(
+        self,
+        request: _runtime.Request,
+        request_id: str,
+        prompt: str | None,
+        prompt_token_ids: list[int],
+        params: SamplingParams,
+        tokenizer: Tokenizer | None,
+    ) -> None:
+        self.request = request
+        self.params = params
+        self._detokenizer = tokenizer.detokenizer(params.skip_special_tokens) if tokenizer else None
+        self._stops = StopStringMatcher(params.stop_strings, params.include_stop_str_in_output)
+        self.completion = CompletionOutput(0, "", [])
+        if params.logprobs is not None:
+            self.completion.logprobs = []
+            self.completion.cumulative_logprob = 0.0
+        self.output = RequestOutput(request_id, prompt, prompt_token_ids, [self.completion])
+
+    @property
+    def finished(self) -> bool:
+        return self.output.finished
+
+    def update(self, ids: list[int], logprobs: list[float], finish: int) -> CompletionDelta:
+        """Takes an event of the mailbox; cancels the request when a stop string has come."""
+        if finish == _runtime.FINISH_ERROR:
+            self.output.finished = True
+            self.request.raise_error()
+        delta = CompletionDelta("", [], None if self.params.logprobs is None else [])
+        for id, logprob in zip(ids, logprobs, strict=True):
+            delta.token_ids.append(id)
+            if delta.logprobs is not None:
+                delta.logprobs.append(logprob)
+            if self._detokenizer:
+                delta.text += self._stops.push(self._detokenizer.push(id))
+            if self._stops.matched is not None:
+                break
+        if self._stops.matched is None and finish != _runtime.FINISH_RUNNING and self._detokenizer:
+            delta.text += self._stops.push(self._detokenizer.finish())
+            if self._stops.matched is None:
+                delta.text += self._stops.finish()
+        self._finish(delta, finish)
+        self._append(delta)
+        return delta
+
+    def _finish(self, delta: CompletionDelta, finish: int) -> None:
+        if self._stops.matched is not None:
+            self.request.cancel()
+            delta.finish_reason, delta.stop_reason = "stop", self._stops.matched
+        elif finish != _runtime.FINISH_RUNNING:
+            delta.finish_reason = _REASONS[finish]
+            if delta.finish_reason == "stop" and delta.token_ids[-1] in self.params.stop_token_ids:
+                delta.stop_reason = delta.token_ids[-1]
+        self.output.finished = delta.finish_reason is not None
+
+    def _append(self, delta: CompletionDelta) -> None:
+        completion = self.completion
+        completion.text += delta.text
+        completion.token_ids += delta.token_ids
+        if completion.logprobs is not None and delta.logprobs is not None:
+            completion.logprobs += delta.logprobs
+            completion.cumulative_logprob = sum(completion.logprobs)
+        completion.finish_reason = delta.finish_reason
+        completion.stop_reason = delta.stop_reason

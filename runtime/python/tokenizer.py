@@ -1,0 +1,94 @@
+"""The tokenizer and chat template of an engine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import tokenizers
+
+from llmc.runtime.chat_template import ChatTemplate
+from llmc.runtime.detokenizer import IncrementalDetokenizer
+from llmc.runtime.engine_parts import read_json_part, read_part
+from llmc.runtime.errors import BadEngineError
+
+_SPECIAL_TOKENS = ("bos_token", "eos_token", "unk_token", "pad_token", "sep_token", "cls_token")
+
+
+class Tokenizer:
+    def __init__(self, engine: Path) -> None:
+        data = read_part(engine, "tokenizer/tokenizer.json")
+        if data is None:
+            raise BadEngineError(
+                f"{engine} has no tokenizer/tokenizer.json: pass token ids instead of text, "
+                "or recompile it from a checkpoint that has a tokenizer"
+            )
+        try:
+            self.backend = tokenizers.Tokenizer.from_buffer(data)
+        except Exception as error:  # the package raises plain Exception
+            raise BadEngineError(f"tokenizer/tokenizer.json cannot be read: {error}") from error
+        self.config = read_json_part(engine, "tokenizer/tokenizer_config.json")
+        self.special_ids = frozenset(
+            id for id, token in self.backend.get_added_tokens_decoder().items() if token.special
+        )
+        self._template_file = read_part(engine, "tokenizer/chat_template.jinja")
+        self._templates: dict[str, ChatTemplate] = {}
+
+    def encode(self, text: str, add_special_tokens: bool = True) -> list[int]:
+        return list(self.backend.encode(text, add_special_tokens=add_special_tokens).ids)
+
+    def decode(self, ids: Sequence[int], skip_special_tokens: bool = True) -> str:
+        return str(self.backend.decode(list(ids), skip_special_tokens=skip_special_tokens))
+
+    def detokenizer(self, skip_special_tokens: bool = True) -> IncrementalDetokenizer:
+        return IncrementalDetokenizer(
+            lambda ids: self.decode(ids, skip_special_tokens=False),
+            self.special_ids if skip_special_tokens else frozenset(),
+        )
+
+    @property
+    def special_tokens(self) -> dict[str, str]:
+        """``bos_token`` and the like, as chat templates name them."""
+        found = {}
+        for name in _SPECIAL_TOKENS:
+            token = self.config.get(name)
+            if isinstance(token, Mapping):  # a serialized AddedToken
+                token = token.get("content")
+            if isinstance(token, str):
+                found[name] = token
+        return found
+
+    def apply_chat_template(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        add_generation_prompt: bool = True,
+        **variables: Any,
+    ) -> str:
+        return self._template("tool_use" if tools else "default").render(
+            messages, tools=tools, add_generation_prompt=add_generation_prompt, **variables
+        )
+
+    def encode_chat(self, messages: Sequence[Mapping[str, Any]], **options: Any) -> list[int]:
+        """The template writes its special tokens itself: the tokenizer must not add them again."""
+        return self.encode(self.apply_chat_template(messages, **options), add_special_tokens=False)
+
+    def _template(self, name: str) -> ChatTemplate:
+        if name not in self._templates:
+            self._templates[name] = ChatTemplate(self._template_source(name), self.special_tokens)
+        return self._templates[name]
+
+    def _template_source(self, name: str) -> str:
+        if self._template_file is not None:
+            return self._template_file.decode()
+        source = self.config.get("chat_template")
+        if isinstance(source, list):  # several named templates
+            named = {entry["name"]: entry["template"] for entry in source}
+            source = named.get(name, named.get("default"))
+        if not isinstance(source, str):
+            raise ValueError(
+                "the model has no chat template: it is not a chat model; use generate() with a plain prompt"
+            )
+        return source

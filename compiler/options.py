@@ -23,9 +23,7 @@ def parse_dtype(text: str, option: str) -> str:
     try:
         return _DTYPE_ALIASES[text.lower()]
     except KeyError:
-        raise OptionError(
-            f"--{option} {text}: expected one of auto, bfloat16, float16, float32"
-        ) from None
+        raise OptionError(f"--{option} {text}: expected one of auto, bfloat16, float16, float32") from None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,8 +92,7 @@ class CompileOptions:
         block_size = self.block_size or target.block_sizes[0]
         if block_size not in target.block_sizes:
             raise OptionError(
-                f"--block_size {block_size}: target {target.name} takes "
-                f"{', '.join(map(str, target.block_sizes))}"
+                f"--block_size {block_size}: target {target.name} takes {', '.join(map(str, target.block_sizes))}"
             )
         return ResolvedOptions(
             target=target,
@@ -127,7 +124,5 @@ def _choose(option: str, wish: str, choices: tuple[str, ...], target: Target) ->
     if dtype == "auto":
         return choices[0]
     if dtype not in choices:
-        raise OptionError(
-            f"--{option} {wish}: target {target.name} takes {', '.join(choices)} or auto"
-        )
+        raise OptionError(f"--{option} {wish}: target {target.name} takes {', '.join(choices)} or auto")
     return dtype

@@ -7,7 +7,6 @@ renamed. A full disk, an exception or Ctrl-C leaves the destination as it was.
 from __future__ import annotations
 
 import contextlib
-import errno
 import hashlib
 import json
 import os
@@ -17,9 +16,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from llmc.compiler import archive
+from llmc.compiler.disk import check_replaceable, disk_errors, raise_output_error, replace, sync_folder, umask
 from llmc.compiler.errors import OutputError
-
-_NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 class PartWriter:
@@ -63,25 +62,21 @@ class OutputFolder:
         return self._folder
 
     def __enter__(self) -> OutputFolder:
-        self._check_destination()
+        check_replaceable(self.destination, self._force)
         parent = self.destination.parent
         with disk_errors(self.destination):
             parent.mkdir(parents=True, exist_ok=True)
-            name = tempfile.mkdtemp(
-                prefix=f".{self.destination.name}.", suffix=".partial", dir=parent
-            )
+            name = tempfile.mkdtemp(prefix=f".{self.destination.name}.", suffix=".partial", dir=parent)
             self._folder = Path(name)
-            self._folder.chmod(0o777 & ~_umask())
+            # mkdtemp makes it private; an engine is as readable as any other output.
+            self._folder.chmod(0o777 & ~umask())
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
         if isinstance(error, OSError):
-            _raise_output_error(error, self.destination)
-
-    def _check_destination(self) -> None:
-        check_replaceable(self.destination, self._force)
+            raise_output_error(error, self.destination)
 
     def require_space(self, needed: int) -> None:
         """Refuses early when the disk cannot hold `needed` bytes."""
@@ -123,91 +118,20 @@ class OutputFolder:
 
     def part_list(self) -> list[dict[str, Any]]:
         """`parts` of the manifest, sorted by path."""
-        return [
-            {"path": path, "bytes": size, "sha256": sha256}
-            for path, (size, sha256) in sorted(self.parts.items())
-        ]
+        return [{"path": path, "bytes": size, "sha256": sha256} for path, (size, sha256) in sorted(self.parts.items())]
 
     def commit(self) -> None:
-        """Makes the folder appear at the destination."""
+        """Makes the folder, or the archive of it, appear at the destination."""
+        if archive.is_archive(self.destination):
+            archive.pack(self.folder, self.destination)
+            return
         for folder in [self.folder, *(p for p in self.folder.rglob("*") if p.is_dir())]:
             sync_folder(folder)
         replace(self.folder, self.destination)
         self._folder = None
 
 
-def check_replaceable(destination: Path, force: bool) -> None:
-    """Refuses an output that exists, unless `force` and it is an engine or an empty folder."""
-    if not os.path.lexists(destination):
-        return
-    is_engine = (destination / "manifest.json").is_file() or destination.suffix == ".llmc"
-    is_empty = destination.is_dir() and not any(destination.iterdir())
-    if is_empty:
-        return
-    if not is_engine:
-        raise OutputError(
-            f"{destination} exists and is no engine: llmc does not overwrite it; choose another -o"
-        )
-    if not force:
-        raise OutputError(f"{destination} exists: add --force to replace it or choose another -o")
-
-
-def replace(source: Path, destination: Path) -> None:
-    """Renames `source` to `destination`; an older one goes only after the new one is in place."""
-    older = None
-    if os.path.lexists(destination):
-        older = destination.with_name(f".{destination.name}.{os.getpid()}.replaced")
-        os.rename(destination, older)
-    try:
-        os.rename(source, destination)
-    except BaseException:
-        if older is not None:
-            os.rename(older, destination)
-        raise
-    sync_folder(destination.parent)
-    if older is not None:
-        if older.is_dir():
-            shutil.rmtree(older, ignore_errors=True)
-        else:
-            older.unlink(missing_ok=True)
-
-
-def sync_folder(folder: Path) -> None:
-    """Makes the names in a folder survive a power cut."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
 def canonical_json(value: Any) -> bytes:
     """UTF-8, keys sorted, a newline at the end: the same value gives the same bytes."""
     text = json.dumps(value, sort_keys=True, ensure_ascii=False, indent=1, allow_nan=False)
     return (text + "\n").encode("utf-8")
-
-
-@contextlib.contextmanager
-def disk_errors(destination: Path) -> Iterator[None]:
-    """Turns disk errors inside the block into OutputError."""
-    try:
-        yield
-    except OSError as error:
-        _raise_output_error(error, destination)
-
-
-def _raise_output_error(error: OSError, destination: Path) -> None:
-    if error.errno in _NO_SPACE:
-        raise OutputError(
-            f"no space left for {destination}: nothing was kept. Free some space or choose another "
-            "output folder"
-        ) from error
-    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR):
-        raise OutputError(f"cannot write {destination}: {error.strerror}") from error
-    raise error
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -116,9 +116,7 @@ class Concat(Recipe):
             if len(shape) != len(first) or any(
                 a != b for d, (a, b) in enumerate(zip(shape, first, strict=True)) if d != self.dim
             ):
-                raise RecipeError(
-                    f"concat along dimension {self.dim} of shapes {list(first)} and {list(shape)}"
-                )
+                raise RecipeError(f"concat along dimension {self.dim} of shapes {list(first)} and {list(shape)}")
         total = sum(shape[self.dim] for shape in shapes)
         return (*first[: self.dim], total, *first[self.dim + 1 :])
 
@@ -153,9 +151,7 @@ class Interleave(Recipe):
             raise RecipeError(f"interleave of different shapes {sorted(map(list, shapes))}")
         shape = list(shapes.pop())
         if not 0 <= self.dim < len(shape) or self.block < 1 or shape[self.dim] % self.block:
-            raise RecipeError(
-                f"interleave along dimension {self.dim} of shape {shape} in blocks of {self.block}"
-            )
+            raise RecipeError(f"interleave along dimension {self.dim} of shape {shape} in blocks of {self.block}")
         shape[self.dim] *= len(self.of)
         return tuple(shape)
 
@@ -193,9 +189,7 @@ class Slice(Recipe):
     def shape(self, source: TensorSource) -> Shape:
         shape = list(self.part.shape(source))
         if not 0 <= self.dim < len(shape) or not 0 <= self.begin < self.end <= shape[self.dim]:
-            raise RecipeError(
-                f"slice [{self.begin}, {self.end}) of dimension {self.dim} of shape {shape}"
-            )
+            raise RecipeError(f"slice [{self.begin}, {self.end}) of dimension {self.dim} of shape {shape}")
         shape[self.dim] = self.end - self.begin
         return tuple(shape)
 
@@ -267,12 +261,8 @@ class _Parser:
             "#llm.source": lambda: Source(_unescape(self.expect("string"))),
             "#llm.transpose": lambda: Transpose(self.recipe()),
             "#llm.concat": lambda: Concat(self._list(), self._field("dim")),
-            "#llm.interleave": lambda: Interleave(
-                self._list(), self._field("dim"), self._field("block")
-            ),
-            "#llm.slice": lambda: Slice(
-                self.recipe(), self._field("dim"), self._field("begin"), self._field("end")
-            ),
+            "#llm.interleave": lambda: Interleave(self._list(), self._field("dim"), self._field("block")),
+            "#llm.slice": lambda: Slice(self.recipe(), self._field("dim"), self._field("begin"), self._field("end")),
             "#llm.offset": lambda: Offset(self.recipe(), self._constant()),
         }
         if kind not in builders:

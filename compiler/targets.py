@@ -115,9 +115,7 @@ def find_target(name: str) -> Target:
         return _NAMED[name]
     close = difflib.get_close_matches(name, known_targets(), n=1, cutoff=0.5)
     hint = f" (did you mean {close[0]}?)" if close else ""
-    raise TargetError(
-        f"unknown target '{name}'{hint}: expected one of {', '.join(known_targets())}"
-    )
+    raise TargetError(f"unknown target '{name}'{hint}: expected one of {', '.join(known_targets())}")
 
 
 @functools.cache

@@ -71,9 +71,7 @@ class Weight:
             rows = self._rows(recipe, source, begin, min(begin + step, self.shape[0]))
             yield np.ascontiguousarray(layout.store(rows.astype(self.dtype.np, copy=False)))
 
-    def _rows(
-        self, recipe: Recipe | None, source: TensorSource | None, begin: int, end: int
-    ) -> np.ndarray:
+    def _rows(self, recipe: Recipe | None, source: TensorSource | None, begin: int, end: int) -> np.ndarray:
         if recipe is None:
             assert self.value is not None
             return self.value if not self.shape else self.value[begin:end]
@@ -110,9 +108,7 @@ class Weight:
         )
 
 
-def check_sources(
-    weights: Iterable[Weight], checkpoint: TensorSource, ignore: Iterable[str] = ()
-) -> None:
+def check_sources(weights: Iterable[Weight], checkpoint: TensorSource, ignore: Iterable[str] = ()) -> None:
     """Every tensor that a recipe names exists and fits, and every tensor is named by a recipe.
 
     `ignore` names tensors that the model does not use by definition. Raises ModelError with the
@@ -123,9 +119,7 @@ def check_sources(
     recipes = {weight.name: weight.parsed_recipe() for weight in weights}
     used = {name for recipe in recipes.values() if recipe for name in recipe.sources()}
     if missing := sorted(used - present):
-        raise ModelError(
-            f"the checkpoint lacks {len(missing)} tensors of the model:\n{bulleted(missing)}"
-        )
+        raise ModelError(f"the checkpoint lacks {len(missing)} tensors of the model:\n{bulleted(missing)}")
     misfits = []
     for weight in weights:
         recipe = recipes[weight.name]

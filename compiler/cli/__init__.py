@@ -1,0 +1,81 @@
+"""The program `llmc`: one module a subcommand, each imported only when it runs.
+
+A subcommand module has `HELP`, `add_arguments(parser)` and `run(arguments) -> exit code`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib
+import signal
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+import llmc
+from llmc.compiler.cli.arguments import HelpFormatter
+from llmc.compiler.errors import CompileError
+
+#: Subcommand -> one line for `llmc --help`; the module has the same name with a trailing `_cmd`.
+SUBCOMMANDS = {
+    "compile": "compile a checkpoint into an engine",
+    "run": "complete one prompt",
+    "chat": "talk to a model",
+    "inspect": "show what is in an engine",
+    "refit": "bind the weights of a checkpoint to a stripped engine",
+}
+
+_INTERRUPTED = 130
+_TERMINATED = 143
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the program; returns the exit code: 0, 1 a bug in llmc, 2 wrong input, 130 Ctrl-C."""
+    arguments = sys.argv[1:] if argv is None else list(argv)
+    parser = argparse.ArgumentParser(
+        prog="llmc",
+        description="Compiles a transformer checkpoint into an engine and serves it.",
+        epilog="`llmc COMMAND --help` shows the options of a command.",
+        formatter_class=HelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"llmc {llmc.__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    # Only the chosen subcommand is imported: `llmc run` must not wait for the compiler.
+    chosen = next((word for word in arguments if not word.startswith("-")), None)
+    for name, summary in SUBCOMMANDS.items():
+        subparser = commands.add_parser(name, help=summary, formatter_class=HelpFormatter, allow_abbrev=False)
+        if name == chosen:
+            module = importlib.import_module(f"llmc.compiler.cli.{name}_cmd")
+            subparser.description = module.__doc__
+            module.add_arguments(subparser)
+            subparser.set_defaults(run=module.run)
+    return _guarded(parser.parse_args(arguments))
+
+
+def _guarded(arguments: argparse.Namespace) -> int:
+    """Runs the subcommand; every failure is one message on stderr and an exit code."""
+    with contextlib.suppress(ValueError):  # not the main thread
+        signal.signal(signal.SIGTERM, _on_terminate)
+    try:
+        return arguments.run(arguments)
+    except CompileError as error:
+        _complain(str(error))
+        return error.exit_code
+    except KeyboardInterrupt:
+        _complain("interrupted")
+        return _INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our output went away (`llmc inspect ... | head`).
+        sys.stderr.close()
+        return 0
+
+
+def _on_terminate(number: int, frame: object) -> NoReturn:
+    # As an exception, so that half-written output is removed.
+    raise SystemExit(_TERMINATED)
+
+
+def _complain(message: str) -> None:
+    print(f"llmc: error: {message}", file=sys.stderr)

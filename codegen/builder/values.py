@@ -1,0 +1,197 @@
+"""SSA scalars and small vectors with Python's operators.
+
+`Value` wraps an `ir.Value` of integer, float or vector type. Operators build `arith` ops at
+the current insertion point; Python numbers become constants of the other side's type.
+Integers are unsigned where it matters (division, comparison): everything a kernel counts
+is a size or an index. No operator hides a synchronisation or a memory access.
+"""
+
+from __future__ import annotations
+
+from typing import Union
+
+from mlir import ir
+from mlir.dialects import arith, math
+
+from . import types as t
+from .location import here
+
+Number = Union[int, float]
+Operand = Union["Value", Number]
+
+
+def element_type(type_: ir.Type) -> ir.Type:
+    return type_.element_type if isinstance(type_, ir.VectorType) else type_
+
+
+def is_float(type_: ir.Type) -> bool:
+    return isinstance(element_type(type_), ir.FloatType)
+
+
+def constant(number: Number, type_: ir.Type) -> Value:
+    element = element_type(type_)
+    attribute: ir.Attribute
+    if is_float(type_):
+        attribute = ir.FloatAttr.get(element, float(number))
+    else:
+        attribute = ir.IntegerAttr.get(element, int(number))
+    if isinstance(type_, ir.VectorType):
+        attribute = ir.DenseElementsAttr.get_splat(type_, attribute)
+    return Value(arith.ConstantOp(type_, attribute, loc=here()).result)
+
+
+class Value:
+    """A scalar or small vector in the kernel being built."""
+
+    __slots__ = ("ir",)
+
+    def __init__(self, value: ir.Value):
+        self.ir = value
+
+    @property
+    def type(self) -> ir.Type:
+        return self.ir.type
+
+    def _other(self, other: Operand) -> Value:
+        if not isinstance(other, Value):
+            return constant(other, self.type)
+        if other.type != self.type:
+            raise TypeError(f"operands of different types: {self.type} and {other.type}")
+        return other
+
+    def _binary(self, other: Operand, float_op: object, int_op: object, swap: bool = False) -> Value:
+        lhs, rhs = self, self._other(other)
+        if swap:
+            lhs, rhs = rhs, lhs
+        op = float_op if is_float(self.type) else int_op
+        if op is None:
+            raise TypeError(f"the operator is not defined on {self.type}")
+        return Value(op(lhs.ir, rhs.ir, loc=here()).result)  # type: ignore[operator]
+
+    def __add__(self, other: Operand) -> Value:
+        return self._binary(other, arith.AddFOp, arith.AddIOp)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Operand) -> Value:
+        return self._binary(other, arith.SubFOp, arith.SubIOp)
+
+    def __rsub__(self, other: Operand) -> Value:
+        return self._binary(other, arith.SubFOp, arith.SubIOp, swap=True)
+
+    def __mul__(self, other: Operand) -> Value:
+        return self._binary(other, arith.MulFOp, arith.MulIOp)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Operand) -> Value:
+        return self._binary(other, arith.DivFOp, None)
+
+    def __rtruediv__(self, other: Operand) -> Value:
+        return self._binary(other, arith.DivFOp, None, swap=True)
+
+    def __floordiv__(self, other: Operand) -> Value:
+        return self._binary(other, None, arith.DivUIOp)
+
+    def __mod__(self, other: Operand) -> Value:
+        return self._binary(other, None, arith.RemUIOp)
+
+    def __and__(self, other: Operand) -> Value:
+        return self._binary(other, None, arith.AndIOp)
+
+    def __or__(self, other: Operand) -> Value:
+        return self._binary(other, None, arith.OrIOp)
+
+    def __xor__(self, other: Operand) -> Value:
+        return self._binary(other, None, arith.XOrIOp)
+
+    def __lshift__(self, other: Operand) -> Value:
+        return self._binary(other, None, arith.ShLIOp)
+
+    def __rshift__(self, other: Operand) -> Value:
+        return self._binary(other, None, arith.ShRUIOp)
+
+    def __neg__(self) -> Value:
+        if is_float(self.type):
+            return Value(arith.NegFOp(self.ir, loc=here()).result)
+        return constant(0, self.type) - self
+
+    def _compare(self, other: Operand, float_predicate: str, int_predicate: str) -> Value:
+        rhs = self._other(other)
+        if is_float(self.type):
+            predicate = getattr(arith.CmpFPredicate, float_predicate)
+            return Value(arith.CmpFOp(predicate, self.ir, rhs.ir, loc=here()).result)
+        predicate = getattr(arith.CmpIPredicate, int_predicate)
+        return Value(arith.CmpIOp(predicate, self.ir, rhs.ir, loc=here()).result)
+
+    def __lt__(self, other: Operand) -> Value:
+        return self._compare(other, "OLT", "ult")
+
+    def __le__(self, other: Operand) -> Value:
+        return self._compare(other, "OLE", "ule")
+
+    def __gt__(self, other: Operand) -> Value:
+        return self._compare(other, "OGT", "ugt")
+
+    def __ge__(self, other: Operand) -> Value:
+        return self._compare(other, "OGE", "uge")
+
+    def equals(self, other: Operand) -> Value:
+        return self._compare(other, "OEQ", "eq")
+
+    def differs(self, other: Operand) -> Value:
+        return self._compare(other, "UNE", "ne")
+
+    def less_signed(self, other: Operand) -> Value:
+        """Signed comparison, for the few values that may be negative."""
+        return self._compare(other, "OLT", "slt")
+
+    def __bool__(self) -> bool:
+        raise TypeError("the truth of a kernel value is not known here; use select() or if_()")
+
+    def min(self, other: Operand) -> Value:
+        return self._binary(other, arith.MinimumFOp, arith.MinUIOp)
+
+    def max(self, other: Operand) -> Value:
+        return self._binary(other, arith.MaximumFOp, arith.MaxUIOp)
+
+    def to(self, element: ir.Type) -> Value:
+        """Converts the element type; integers are zero-extended except from i32 to float."""
+        source = element_type(self.type)
+        if source == element:
+            return self
+        target = element
+        if isinstance(self.type, ir.VectorType):
+            target = ir.VectorType.get(self.type.shape, element)
+        return Value(_conversion(source, element)(target, self.ir, loc=here()).result)
+
+    def exp2(self) -> Value:
+        return Value(math.Exp2Op(self.ir, loc=here()).result)
+
+    def rsqrt(self) -> Value:
+        return Value(math.RsqrtOp(self.ir, loc=here()).result)
+
+
+def _conversion(source: ir.Type, target: ir.Type) -> type:
+    from_float, to_float = isinstance(source, ir.FloatType), isinstance(target, ir.FloatType)
+    if from_float and to_float:
+        return arith.ExtFOp if target.width > source.width else arith.TruncFOp
+    if to_float:
+        return arith.SIToFPOp
+    if from_float:
+        return arith.FPToSIOp
+    return arith.ExtUIOp if target.width > source.width else arith.TruncIOp
+
+
+def select(condition: Value, then: Value, otherwise: Operand) -> Value:
+    other = then._other(otherwise)
+    return Value(arith.SelectOp(condition.ir, then.ir, other.ir, loc=here()).result)
+
+
+def splat(value: Value, count: int) -> Value:
+    """A vector whose `count` elements all equal the scalar."""
+    if count == 1:
+        return value
+    from mlir.dialects import vector
+
+    return Value(vector.BroadcastOp(t.vector(count, value.type), value.ir, loc=here()).result)

@@ -1,0 +1,109 @@
+"""What code generation hands to the driver, for any target.
+
+A `CompiledKernel` is one `llm.kernel` in machine code: variants by token count, each a list of
+launches. Grids are size expressions and arguments are the JSON of docs/architecture.md,
+section 2: `{"operand": 0}`, `{"operand": 1, "part": "k"}`, `{"result": 0}`, `{"workspace": 0}`,
+`{"i32": "T"}`, `{"f32": 1.0}`, `{"tensor_map": {...}}`. The driver binds them to buffers when it
+writes the plan.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Union
+
+Expression = Union[int, str, list[Any]]
+"""An integer, a size (`T`, `S`, `R`, `NB`, `B`), or `[op, a, b]`; see docs/engine-format.md."""
+
+Argument = dict[str, Any]
+
+
+def ceildiv(size: Expression, divisor: int) -> Expression:
+    if isinstance(size, int):
+        return -(-size // divisor)
+    return size if divisor == 1 else ["ceildiv", size, divisor]
+
+
+def mul(a: Expression, b: Expression) -> Expression:
+    if a == 1 or b == 1:
+        return b if a == 1 else a
+    return a * b if isinstance(a, int) and isinstance(b, int) else ["mul", a, b]
+
+
+@dataclass(frozen=True)
+class CodeObject:
+    """One file of the engine's kernels/ folder.
+
+    `kind` is 'cubin' (one kernel) or 'host' (a shared library of many kernels).
+    """
+
+    kind: str
+    data: bytes
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A callable of a code object and the facts needed to launch it.
+
+    `block` and `cluster` count threads and blocks; `shared_bytes` is dynamic shared memory;
+    `registers` and `spill_bytes` are what ptxas reported (None on the host).
+    """
+
+    name: str
+    code: CodeObject
+    block: tuple[int, int, int] = (1, 1, 1)
+    cluster: tuple[int, int, int] = (1, 1, 1)
+    shared_bytes: int = 0
+    pdl: bool = False
+    registers: int | None = None
+    spill_bytes: int | None = None
+
+    def description(self) -> dict[str, Any]:
+        """The kernel entry of plan.json, less `code` (an index) and `anchor`."""
+        return {
+            "name": self.name,
+            "entry": self.name,
+            "block": list(self.block),
+            "cluster": list(self.cluster),
+            "shared_bytes": self.shared_bytes,
+            "pdl": self.pdl,
+            "registers": self.registers,
+        }
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One launch: an entry, its grid (expressions over T, S, R) and its arguments in order."""
+
+    entry: Entry
+    grid: tuple[Expression, Expression, Expression]
+    arguments: tuple[Argument, ...]
+
+
+@dataclass(frozen=True)
+class Variant:
+    """How a kernel runs for `min_tokens <= T <= max_tokens` (None: no upper end).
+
+    `workspace_bytes` is scratch memory at the engine's limits, 256-byte aligned, shared by
+    the variant's launches.
+    """
+
+    launches: tuple[Launch, ...]
+    min_tokens: int = 1
+    max_tokens: int | None = None
+    workspace_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class CompiledKernel:
+    """An `llm.kernel` in machine code; its variants cover every token count without overlap."""
+
+    name: str
+    anchor: str
+    variants: tuple[Variant, ...]
+    ir: dict[str, str] = field(default_factory=dict)
+    """Text by level for `--emit`: 'tile', 'llvm', 'ptx'."""
+
+    @property
+    def workspace_bytes(self) -> int:
+        return max(variant.workspace_bytes for variant in self.variants)

@@ -71,7 +71,15 @@ def raise_output_error(error: OSError, destination: Path) -> None:
         raise OutputError(
             f"no space left for {destination}: nothing was kept. Free some space or choose another output folder"
         ) from error
-    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR):
+    if error.errno in (
+        errno.EACCES,
+        errno.EPERM,
+        errno.EROFS,
+        errno.ENOTDIR,
+        errno.EISDIR,
+        errno.EEXIST,
+        errno.ENAMETOOLONG,
+    ):
         raise OutputError(f"cannot write {destination}: {error.strerror}") from error
     raise error
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from llmc.compiler import pipeline
 from llmc.compiler.cache import KernelCache, default_cache_dir
-from llmc.compiler.errors import ModelError, OptionError, TargetError
+from llmc.compiler.disk import check_replaceable
+from llmc.compiler.errors import ModelError, OptionError
+from llmc.compiler.kernels import CompiledKernels, compile_kernels, emit_kernels
 from llmc.compiler.manifest import (
     MANIFEST,
     PLAN,
@@ -125,3 +126,96 @@ class Compilation:
                 f"--max_seq_len {wanted}: the model was made for at most {reach} tokens (max_position_embeddings)"
             )
         return limits_of(self.options, wanted or reach, self.resolved.block_size)
+
+    @functools.cached_property
+    def kernels(self) -> CompiledKernels:
+        """Phases tile, llvm and ptx: machine code for every kernel."""
+        return compile_kernels(
+            self.planned, self.resolved, self.limits, self.cache, self.options.threads, self._progress, self._dump
+        )
+
+    # ---- results ------------------------------------------------------------
+
+    def emit(self, phase: Phase, locations: bool = False) -> str:
+        """The IR of a phase as text; `llmc-opt` reads every level that is MLIR."""
+        if phase is Phase.TORCH:
+            self._keep_torch = True
+            return self.imported.torch_text or ""
+        modules = {
+            Phase.LLM: lambda: self.imported.module,
+            Phase.KERNELS: lambda: self.outlined,
+            Phase.PLAN: lambda: self.planned,
+        }
+        if phase in modules:
+            return modules[phase]().operation.get_asm(enable_debug_info=locations)
+        return emit_kernels(self.planned, phase, self.resolved, self.limits)
+
+    def write_engine(self, destination: Path, force: bool = False) -> EngineSummary:
+        """Compiles and writes the engine; nothing appears at `destination` before it is whole.
+
+        force: replace an engine that is there.
+        """
+        check_replaceable(destination, force)  # before the long work
+        checkpoint = self.imported.checkpoint
+        if not checkpoint.has_weights and not self.options.strip_weights:
+            raise ModelError(
+                f"{self.model} has no weights: expected *.safetensors beside its config.json, "
+                "or --strip_weights to compile without them"
+            )
+        abstract = pipeline.export_plan(self.planned)
+        kernels = self.kernels
+        with OutputFolder(destination, force) as out:
+            code = []
+            for name, data in kernels.code.items():
+                out.write(name, data)
+                code.append({"path": name, "kind": "host" if self.resolved.target.is_cpu else "cubin"})
+            plan = build_plan(abstract, kernels.variants, code, self.limits["max_num_tokens"], self._constants())
+            out.write_json(PLAN, plan)
+            used = referenced_weights(plan)
+            weights = [weight for weight in read_parameters(self.planned) if weight.name in used]
+            out.write_json(RECIPES, {"weights": [weight.to_json() for weight in weights]})
+            self._write_tokenizer(out)
+            hashes = None if self.options.strip_weights else self._write_weights(out, weights)
+            manifest = build_manifest(
+                model=model_section(self.imported.config, self.imported.identity, out.folder / TOKENIZER),
+                limits=self.limits,
+                resolved=self.resolved,
+                weights=weights,
+                weight_hashes=hashes,
+                parts=out.part_list(),
+            )
+            out.write_json(MANIFEST, manifest)
+            out.commit()
+        return EngineSummary(
+            output=destination,
+            target=self.resolved.target.name,
+            kernels=len(plan["kernels"]),
+            launches=max(len(entry["launches"]) for entry in plan["ranges"]),
+            weight_bytes=sum(weight.stored_bytes for weight in weights) if hashes else 0,
+            cache_hits=self.cache.hits,
+        )
+
+    def _constants(self) -> dict[str, int]:
+        return {
+            "vocab_size": self.imported.config.get_text_config().vocab_size,
+            "max_blocks_per_seq": self.limits["max_blocks_per_seq"],
+        }
+
+    def _write_tokenizer(self, out: OutputFolder) -> None:
+        from llmc.frontends import FrontendError
+
+        try:
+            names = self.imported.export_tokenizer(out.folder / TOKENIZER)
+        except FrontendError as error:
+            raise ModelError(str(error)) from None
+        for name in sorted(names):
+            out.adopt(f"{TOKENIZER}/{name}")
+
+    def _write_weights(self, out: OutputFolder, weights: list[Weight]) -> dict[str, str]:
+        checkpoint = self.imported.checkpoint
+        # What the frontend leaves out on purpose: frequencies, the second name of a tied tensor.
+        by_design = set(checkpoint.names()) - set(self.imported.tensors.values())
+        check_sources(weights, checkpoint, ignore=by_design)
+        out.require_space(total_bytes(weights))
+        with out.open(WEIGHTS) as part:
+            return write_weights(weights, checkpoint, part.write, self._progress)

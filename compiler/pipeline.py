@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import json
 import re
 import shlex
 import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from llmc.compiler.errors import CompileError, InternalError, ModelError
 from llmc.compiler.options import ResolvedOptions
@@ -33,9 +34,18 @@ def kernel_passes(options: ResolvedOptions) -> list[str]:
     ]
 
 
-def plan_passes(options: ResolvedOptions) -> list[str]:
+def plan_passes(options: ResolvedOptions, limits: dict[str, int]) -> list[str]:
     """Outlined kernels to arena offsets, checked by a pass that shares no code with the planner."""
     return ["llm-plan-memory", "llm-check-memory-plan"]
+
+
+def export_plan(module: ir.Module) -> Any:
+    """The abstract plan (docs/plan-export.md) of a planned module, as a JSON value."""
+    from mlir.passmanager import PassManager
+
+    with tempfile.NamedTemporaryFile(suffix=".json") as file, module.context:
+        PassManager.parse(f"builtin.module(llm-export-plan{{output={file.name}}})").run(module.operation)
+        return json.load(file)
 
 
 class IrDump:

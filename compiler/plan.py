@@ -8,14 +8,15 @@ and binds the arguments.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from llmc.compiler.dtypes import BY_NAME
 from llmc.compiler.errors import InternalError
 
 if TYPE_CHECKING:
-    from llmc.codegen.kernel import KernelVariant, Launch
+    from llmc.codegen.kernel import CodeObject, CompiledKernel, Entry, Variant
 
 Json = dict[str, Any]
 
@@ -24,20 +25,18 @@ _BUFFER_ALIGNMENT = 256
 
 
 def build_plan(
-    abstract: Json,
-    variants: dict[str, Sequence[KernelVariant]],
-    code: Sequence[Json],
-    max_num_tokens: int,
-    constants: Json,
-) -> Json:
-    """The plan as a JSON value.
+    abstract: Json, kernels: Mapping[str, CompiledKernel], max_num_tokens: int, constants: Json
+) -> tuple[Json, dict[str, bytes]]:
+    """The plan as a JSON value, and the code objects that it names: path in the engine -> bytes.
 
     abstract:  what `llm-export-plan` wrote.
-    variants:  of each `llm.kernel`, by symbol; together they cover 1..max_num_tokens.
-    code:      the plan's `code` list; `Launch.code` of the variants indexes it.
+    kernels:   by symbol of the `llm.kernel`; their variants cover 1..max_num_tokens.
     constants: the plan's `constants`.
     """
     binder = _Binder(abstract)
+    used = {step["kernel"] for step in abstract["launches"]}
+    if absent := used - kernels.keys():
+        raise InternalError(f"codegen returned no kernel {', '.join(sorted(absent))}")
     ranges = [
         {
             "min_tokens": begin,
@@ -45,13 +44,13 @@ def build_plan(
             "launches": [
                 launch
                 for step in abstract["launches"]
-                for launch in binder.bind(step, _variant_for(variants, step["kernel"], begin, end))
+                for launch in binder.bind(step, kernels[step["kernel"]], begin, end)
             ],
         }
-        for begin, end in token_ranges(variants.values(), max_num_tokens)
+        for begin, end in token_ranges((kernels[name].variants for name in sorted(used)), max_num_tokens)
     ]
     arena = abstract["arena"]
-    return {
+    plan = {
         "plan_version": PLAN_VERSION,
         "constants": constants,
         "kv_cache": abstract["kv_cache"],
@@ -63,27 +62,31 @@ def build_plan(
         },
         "inputs": abstract["inputs"],
         "outputs": abstract["outputs"],
-        "code": list(code),
+        "code": binder.code,
         "kernels": binder.kernels,
         "ranges": ranges,
     }
+    return plan, binder.code_bytes
 
 
-def token_ranges(variant_lists: Iterable[Sequence[KernelVariant]], max_num_tokens: int) -> list[tuple[int, int]]:
+def token_ranges(variant_lists: Iterable[Sequence[Variant]], max_num_tokens: int) -> list[tuple[int, int]]:
     """The coarsest ordered ranges that cover 1..max_num_tokens and cross no variant's border."""
     starts = {1}
     for variants in variant_lists:
         for variant in variants:
-            starts |= {variant.min_tokens, variant.max_tokens + 1}
+            starts.add(variant.min_tokens)
+            if variant.max_tokens is not None:
+                starts.add(variant.max_tokens + 1)
     inside = sorted(start for start in starts if 1 <= start <= max_num_tokens)
-    return [(begin, following - 1) for begin, following in zip(inside, [*inside[1:], max_num_tokens + 1], strict=True)]
+    following = [*inside[1:], max_num_tokens + 1]
+    return [(begin, after - 1) for begin, after in zip(inside, following, strict=True)]
 
 
-def _variant_for(variants: dict[str, Sequence[KernelVariant]], kernel: str, begin: int, end: int) -> KernelVariant:
-    for variant in variants.get(kernel, ()):
-        if variant.min_tokens <= begin and end <= variant.max_tokens:
+def _variant_for(kernel: CompiledKernel, begin: int, end: int) -> Variant:
+    for variant in kernel.variants:
+        if variant.min_tokens <= begin and (variant.max_tokens is None or end <= variant.max_tokens):
             return variant
-    raise InternalError(f"kernel {kernel} has no variant for {begin} to {end} tokens")
+    raise InternalError(f"kernel {kernel.name} has no variant for {begin} to {end} tokens")
 
 
 class _Binder:
@@ -92,39 +95,36 @@ class _Binder:
     def __init__(self, abstract: Json):
         self.buffers: list[Json] = [dict(buffer) for buffer in abstract["arena"]["buffers"]]
         self.kernels: list[Json] = []
-        self._arena_bytes = abstract["arena"]["bytes"]
+        self.code: list[Json] = []
+        self.code_bytes: dict[str, bytes] = {}
         self._kernel_numbers: dict[tuple[int, str], int] = {}
         self._workspaces: dict[tuple[int, int], int] = {}
 
-    def bind(self, step: Json, variant: KernelVariant) -> list[Json]:
+    def bind(self, step: Json, kernel: CompiledKernel, begin: int, end: int) -> list[Json]:
         """The plan's launches of one launch of the abstract plan."""
         return [
             {
-                "kernel": self._kernel(launch, step),
+                "kernel": self._kernel(launch.entry, kernel.anchor),
                 "grid": [_jsonable(size) for size in launch.grid],
-                "args": [self._argument(argument, step) for argument in launch.args],
+                "args": [self._argument(argument, step) for argument in launch.arguments],
             }
-            for launch in variant.launches
+            for launch in _variant_for(kernel, begin, end).launches
         ]
 
-    def _kernel(self, launch: Launch, step: Json) -> int:
-        key = (launch.code, launch.entry)
+    def _kernel(self, entry: Entry, anchor: str) -> int:
+        code = self._code(entry.code)
+        key = (code, entry.name)
         if key not in self._kernel_numbers:
             self._kernel_numbers[key] = len(self.kernels)
-            self.kernels.append(
-                {
-                    "name": launch.entry,
-                    "code": launch.code,
-                    "entry": launch.entry,
-                    "block": list(launch.block),
-                    "cluster": list(launch.cluster),
-                    "shared_bytes": launch.shared_bytes,
-                    "pdl": launch.pdl,
-                    "registers": launch.registers,
-                    "anchor": step.get("anchor"),
-                }
-            )
+            self.kernels.append({**entry.description(), "code": code, "anchor": anchor})
         return self._kernel_numbers[key]
+
+    def _code(self, code: CodeObject) -> int:
+        path = _code_path(code)
+        if path not in self.code_bytes:
+            self.code_bytes[path] = code.data
+            self.code.append({"path": path, "kind": code.kind})
+        return next(number for number, row in enumerate(self.code) if row["path"] == path)
 
     def _argument(self, argument: Json, step: Json) -> Json:
         if "operand" in argument:
@@ -162,6 +162,12 @@ class _Binder:
         first, last = buffer["live"]
         buffer["live"] = [min(first, workspace["live"][0]), max(last, workspace["live"][1])]
         return self._workspaces[key]
+
+
+def _code_path(code: CodeObject) -> str:
+    if code.kind == "host":
+        return "kernels/host.so"
+    return f"kernels/{hashlib.sha256(code.data).hexdigest()[:32]}.{code.kind}"
 
 
 def _operand(binding: Json, part: str | None) -> Json:

@@ -1,0 +1,84 @@
+import dataclasses
+
+import pytest
+
+from llmc.compiler.errors import OptionError, TargetError
+from llmc.compiler.options import CompileOptions, parse_dtype
+from llmc.compiler.phases import EMITTABLE, Phase, emit_help
+from llmc.compiler.targets import find_target, host_target, known_targets
+
+
+@pytest.mark.parametrize("text", ["bfloat16", "bf16", "BFloat16"])
+def test_dtype_spellings(text):
+    assert parse_dtype(text, "dtype") == "bf16"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"qformat": "fp8"}, "not there yet; planned formats are fp8"),
+        ({"qformat": "fp7"}, "expected none"),
+        ({"max_batch_size": 0}, "--max_batch_size 0: expected at least 1"),
+        ({"max_batch_size": 64, "max_num_tokens": 32}, "a decode step has one token for each sequence"),
+        ({"max_seq_len": 1}, "expected at least 2"),
+        ({"threads": -1}, "expected at least 0"),
+    ],
+)
+def test_refused_values(changes, message):
+    with pytest.raises(OptionError, match=message):
+        CompileOptions(**changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"dtype": "int3"}, "expected one of auto, bfloat16"),
+        ({"target": "sm_90", "dtype": "float32"}, "target sm_90 takes bf16, f16 or auto"),
+        ({"target": "sm_90", "block_size": 48}, "target sm_90 takes 64"),
+        ({"target": "host", "kv_cache_dtype": "bfloat16"}, "target host takes f32 or auto"),
+    ],
+)
+def test_values_that_the_target_refuses(changes, message):
+    with pytest.raises(OptionError, match=message):
+        CompileOptions(**changes).resolve()
+
+
+def test_auto_takes_the_first_choice_of_the_target():
+    host = CompileOptions(target="x86-64-v3").resolve()
+    assert (host.weight_dtype, host.activation_dtype, host.kv_cache_dtype, host.block_size) == (
+        "bf16",
+        "f32",
+        "f32",
+        64,
+    )
+    gpu = CompileOptions(target="sm_90", dtype="half").resolve()
+    assert (gpu.weight_dtype, gpu.activation_dtype, gpu.kv_cache_dtype) == ("f16", "f16", "f16")
+
+
+def test_options_are_frozen():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        CompileOptions().target = "sm_90"
+
+
+def test_unknown_target_lists_the_known_ones():
+    with pytest.raises(TargetError) as error:
+        find_target("sm_91")
+    assert "did you mean sm_90?" in str(error.value)
+    assert all(name in str(error.value) for name in known_targets())
+
+
+def test_host_never_asks_for_amx():
+    assert not [feature for feature in host_target().features if "amx" in feature]
+
+
+def test_named_cpu_levels_do_not_depend_on_the_machine():
+    assert "avx2" in find_target("x86-64-v3").features
+    assert set(find_target("x86-64-v3").features) < set(find_target("x86-64-v4").features)
+
+
+def test_phases_are_ordered_and_described():
+    assert [phase.value for phase in EMITTABLE] == ["torch", "llm", "kernels", "plan", "tile", "llvm", "ptx"]
+    assert all(phase.summary and phase.value in emit_help() for phase in EMITTABLE)
+    assert Phase.PLAN.reaches(Phase.LLM)
+    assert not Phase.LLM.reaches(Phase.PLAN)
+    assert sorted(phase.dump_name() for phase in Phase) == [phase.dump_name() for phase in Phase]

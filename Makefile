@@ -41,7 +41,7 @@ demo: install ## Compile a small model for this machine's CPU and talk to it
 
 .PHONY: test
 test: install ## Everything that needs no GPU: lit, C++ and Python tests
-	@$(MAKE) --no-print-directory run-lit run-cpp run-pytest
+	@$(MAKE) --no-print-directory --keep-going run-lit run-cpp run-pytest
 
 .PHONY: lit
 lit: install run-lit ## The .mlir tests of dialects and passes

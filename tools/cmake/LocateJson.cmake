@@ -10,6 +10,9 @@ if(Python_EXECUTABLE)
     ERROR_QUIET
   )
 endif()
+if(NOT EXISTS "${LLMC_JSON_INCLUDE_DIR}/nlohmann/json.hpp")
+  unset(LLMC_JSON_INCLUDE_DIR CACHE)
+endif()
 find_path(LLMC_JSON_INCLUDE_DIR nlohmann/json.hpp HINTS ${json_package}/include)
 if(NOT LLMC_JSON_INCLUDE_DIR)
   message(

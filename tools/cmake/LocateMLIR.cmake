@@ -24,11 +24,15 @@ function(_llmc_package_dir package out)
   set(${out} ${dir} PARENT_SCOPE)
 endfunction()
 
-if(NOT MLIR_DIR)
+# Not `if(NOT MLIR_DIR)`: pip builds in an environment that is gone at the next
+# build, and the cache of the build folder still names it.
+if(NOT EXISTS "${MLIR_DIR}/MLIRConfig.cmake")
+  unset(MLIR_DIR CACHE)
   _llmc_package_dir(mlir mlir_root)
   set(MLIR_DIR ${mlir_root}/lib/cmake/mlir)
 endif()
-if(NOT LLVM_DIR)
+if(NOT EXISTS "${LLVM_DIR}/LLVMConfig.cmake")
+  unset(LLVM_DIR CACHE)
   _llmc_package_dir(llvm llvm_root)
   set(LLVM_DIR ${llvm_root}/lib/cmake/llvm)
 endif()
@@ -42,13 +46,10 @@ include(AddMLIR)
 
 # The shared library behind the Python bindings. It holds a whole MLIR of its
 # own: code loaded into Python must link it and never libMLIR.so.
-find_library(
-  LLMC_MLIR_PYTHON_CAPI
-  MLIRPythonCAPI
-  PATHS ${MLIR_INSTALL_PREFIX}/_mlir_libs
-  NO_DEFAULT_PATH
-  REQUIRED
-)
+set(mlir_python_capi ${MLIR_INSTALL_PREFIX}/_mlir_libs/libMLIRPythonCAPI.so)
+if(NOT EXISTS ${mlir_python_capi})
+  message(FATAL_ERROR "${mlir_python_capi} is missing: pip install xtc-mlir-python-bindings")
+endif()
 add_library(llmc_mlir_python SHARED IMPORTED GLOBAL)
-set_target_properties(llmc_mlir_python PROPERTIES IMPORTED_LOCATION ${LLMC_MLIR_PYTHON_CAPI})
+set_target_properties(llmc_mlir_python PROPERTIES IMPORTED_LOCATION ${mlir_python_capi})
 target_link_libraries(llmc_mlir_python INTERFACE LLVM)

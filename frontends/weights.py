@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -11,6 +12,10 @@ import torch
 from llmc.frontends.checkpoint import Checkpoint
 from llmc.frontends.convert.parameters import ParameterSource
 from llmc.frontends.errors import FrontendError, bulleted
+from llmc.frontends.huggingface import renames
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 #: Tensors that old checkpoints store although the model computes them itself.
 _IGNORABLE = re.compile(r"(rotary_emb|rotary_pos_emb)\.inv_freq$|(attn|attention)\.(masked_)?bias$")
@@ -26,7 +31,7 @@ class Binding:
     ignored: list[str]
 
 
-def bind(model: torch.nn.Module, buffers: dict[str, np.ndarray], checkpoint: Checkpoint) -> Binding:
+def bind(model: PreTrainedModel, buffers: dict[str, np.ndarray], checkpoint: Checkpoint) -> Binding:
     """Finds the source of every parameter and buffer of `model`.
 
     Raises when a tensor is missing, left over, or of another shape or kind than the model's parameter.
@@ -34,15 +39,14 @@ def bind(model: torch.nn.Module, buffers: dict[str, np.ndarray], checkpoint: Che
     declared = _stored_tensors(model)
     canonical = _canonical_names(declared)
     owners = sorted(set(canonical.values()))
-    prefix = getattr(model, "base_model_prefix", "")
-    stored = _stored_names(owners, checkpoint, prefix)
+    stored = _stored_names(model, owners, checkpoint)
     ignored = _ignorable(model, set(checkpoint.names()) - set(stored.values()))
     if checkpoint.has_weights:
         _check_missing(owners, stored, checkpoint)
         _check_left_over(ignored, stored, canonical, checkpoint)
         for name in owners:
             _check_tensor(name, declared[name], stored[name], checkpoint)
-    sources = {name: ParameterSource(owner, tensor=stored.get(owner, owner)) for name, owner in canonical.items()}
+    sources = {name: ParameterSource(owner, tensor=stored[owner]) for name, owner in canonical.items()}
     divisors = checkpoint.buffer_divisors()
     for name, value in buffers.items():
         divisor = divisors.get(name.rpartition(".")[2])
@@ -50,7 +54,7 @@ def bind(model: torch.nn.Module, buffers: dict[str, np.ndarray], checkpoint: Che
     return Binding(sources, sorted(ignored))
 
 
-def _stored_tensors(model: torch.nn.Module) -> dict[str, torch.Tensor]:
+def _stored_tensors(model: PreTrainedModel) -> dict[str, torch.Tensor]:
     """What a checkpoint stores. Not `state_dict`: its detached copies do not show which tensors are the same."""
     stored = model.state_dict().keys()
     tensors = [*model.named_parameters(remove_duplicate=False), *model.named_buffers(remove_duplicate=False)]
@@ -63,14 +67,18 @@ def _canonical_names(declared: dict[str, torch.Tensor]) -> dict[str, str]:
     return {name: first.setdefault(id(tensor), name) for name, tensor in declared.items()}
 
 
-def _stored_names(owners: list[str], checkpoint: Checkpoint, prefix: str) -> dict[str, str]:
-    """Module name -> checkpoint name: checkpoints of the bare base model lack its prefix, and the other way round."""
-    available = set(checkpoint.names())
+def _stored_names(model: PreTrainedModel, owners: list[str], checkpoint: Checkpoint) -> dict[str, str]:
+    """Module name -> checkpoint name, for the tensors that the checkpoint has; for all, if it has no weights."""
+    if not checkpoint.has_weights:
+        return renames.to_checkpoint(model, owners)
+    available = renames.to_module(model, checkpoint.names())
+    # Checkpoints of the bare base model lack its prefix, and the other way round.
+    prefix = model.base_model_prefix
     found = {}
     for name in owners:
         for candidate in (name, name.removeprefix(f"{prefix}."), f"{prefix}.{name}"):
             if candidate in available:
-                found[name] = candidate
+                found[name] = available[candidate]
                 break
     return found
 
@@ -85,7 +93,7 @@ def _check_missing(owners: list[str], stored: dict[str, str], checkpoint: Checkp
     raise FrontendError(f"{checkpoint.path} lacks {len(missing)} tensors of the model:\n{bulleted(missing)}{hint}")
 
 
-def _ignorable(model: torch.nn.Module, names: set[str]) -> set[str]:
+def _ignorable(model: PreTrainedModel, names: set[str]) -> set[str]:
     patterns = [_IGNORABLE, *map(re.compile, getattr(model, "_keys_to_ignore_on_load_unexpected", None) or ())]
     return {name for name in names if any(pattern.search(name) for pattern in patterns)}
 

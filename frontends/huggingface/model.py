@@ -13,12 +13,12 @@ from llmc.frontends.errors import FrontendError
 from llmc.frontends.huggingface import attention, rope
 
 if TYPE_CHECKING:
-    from transformers import PretrainedConfig
+    from transformers import PretrainedConfig, PreTrainedModel
 
 
 def build_model(
     config: PretrainedConfig, max_seq_len: int | None = None
-) -> tuple[torch.nn.Module, dict[str, np.ndarray]]:
+) -> tuple[PreTrainedModel, dict[str, np.ndarray]]:
     """The causal language model of `config` without storage, and its constant buffers by name."""
     attention.register()
     config = copy.deepcopy(config)

@@ -11,7 +11,7 @@ from llmc.compiler import pipeline
 from llmc.compiler.cache import KernelCache, default_cache_dir
 from llmc.compiler.disk import check_replaceable
 from llmc.compiler.errors import ModelError, OptionError
-from llmc.compiler.kernels import CompiledKernels, compile_kernels, emit_kernels
+from llmc.compiler.kernels import compile_kernels, emit_kernels
 from llmc.compiler.manifest import (
     MANIFEST,
     PLAN,
@@ -24,7 +24,7 @@ from llmc.compiler.manifest import (
 )
 from llmc.compiler.options import CompileOptions
 from llmc.compiler.output import OutputFolder
-from llmc.compiler.parameters import read_parameters
+from llmc.compiler.parameters import read_parameters, set_workspaces
 from llmc.compiler.phases import Phase
 from llmc.compiler.plan import build_plan, referenced_weights
 from llmc.compiler.progress import SILENT, Progress
@@ -33,6 +33,7 @@ from llmc.compiler.weights import Weight, check_sources, total_bytes, write_weig
 if TYPE_CHECKING:
     from mlir import ir
 
+    from llmc.codegen.kernel import CompiledKernel
     from llmc.frontends import ImportedModel
 
 
@@ -107,14 +108,6 @@ class Compilation:
         return module
 
     @functools.cached_property
-    def planned(self) -> ir.Module:
-        """Phase plan: every buffer has its place in the arena."""
-        module = self.outlined
-        with self._progress.task("planning memory"):
-            self._runner.run(module, Phase.PLAN, pipeline.plan_passes(self.resolved, self.limits))
-        return module
-
-    @functools.cached_property
     def limits(self) -> dict[str, int]:
         """The manifest's limits. Raises OptionError when the model cannot reach max_seq_len."""
         reach = getattr(self.imported.config.get_text_config(), "max_position_embeddings", None)
@@ -128,11 +121,27 @@ class Compilation:
         return limits_of(self.options, wanted or reach, self.resolved.block_size)
 
     @functools.cached_property
-    def kernels(self) -> CompiledKernels:
-        """Phases tile, llvm and ptx: machine code for every kernel."""
-        return compile_kernels(
-            self.planned, self.resolved, self.limits, self.cache, self.options.threads, self._progress, self._dump
-        )
+    def kernels(self) -> dict[str, CompiledKernel]:
+        """Phases tile, llvm and ptx: machine code of every kernel, by symbol.
+
+        They run before phase plan, which needs to know the scratch memory of each kernel.
+        """
+        kernels = compile_kernels(self.outlined, self.resolved, self.limits, self.cache, self._progress)
+        if self._dump:
+            for phase in (Phase.TILE, Phase.LLVM, Phase.PTX):
+                if any(phase.value in kernel.ir for kernel in kernels.values()):
+                    suffix = "txt" if phase is Phase.PTX else "mlir"
+                    self._dump.phase(phase, emit_kernels(kernels.values(), phase), suffix)
+        return kernels
+
+    @functools.cached_property
+    def planned(self) -> ir.Module:
+        """Phase plan: every buffer has its place in the arena."""
+        module = self.outlined
+        set_workspaces(module, {name: kernel.workspace_bytes for name, kernel in self.kernels.items()})
+        with self._progress.task("planning memory"):
+            self._runner.run(module, Phase.PLAN, pipeline.plan_passes(self.resolved, self.limits))
+        return module
 
     # ---- results ------------------------------------------------------------
 
@@ -148,7 +157,7 @@ class Compilation:
         }
         if phase in modules:
             return modules[phase]().operation.get_asm(enable_debug_info=locations)
-        return emit_kernels(self.planned, phase, self.resolved, self.limits)
+        return emit_kernels(self.kernels.values(), phase)
 
     def write_engine(self, destination: Path, force: bool = False) -> EngineSummary:
         """Compiles and writes the engine; nothing appears at `destination` before it is whole.
@@ -163,13 +172,10 @@ class Compilation:
                 "or --strip_weights to compile without them"
             )
         abstract = pipeline.export_plan(self.planned)
-        kernels = self.kernels
+        plan, code = build_plan(abstract, self.kernels, self.limits["max_num_tokens"], self._constants())
         with OutputFolder(destination, force) as out:
-            code = []
-            for name, data in kernels.code.items():
-                out.write(name, data)
-                code.append({"path": name, "kind": "host" if self.resolved.target.is_cpu else "cubin"})
-            plan = build_plan(abstract, kernels.variants, code, self.limits["max_num_tokens"], self._constants())
+            for path, data in code.items():
+                out.write(path, data)
             out.write_json(PLAN, plan)
             used = referenced_weights(plan)
             weights = [weight for weight in read_parameters(self.planned) if weight.name in used]

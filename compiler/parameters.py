@@ -1,4 +1,4 @@
-"""The `llm.parameter` declarations of a module as `Weight`s."""
+"""What the driver reads from and writes into a module: parameters and workspaces."""
 
 from __future__ import annotations
 
@@ -18,6 +18,20 @@ def read_parameters(module: ir.Module) -> list[Weight]:
     """All parameters in the order of declaration."""
     with module.context:
         return [_weight(op) for op in module.body.operations if op.operation.name == "llm.parameter"]
+
+
+def set_workspaces(module: ir.Module, sizes: dict[str, int]) -> None:
+    """Writes the scratch memory in bytes of each `llm.kernel` into its `workspace`."""
+    from mlir import ir
+
+    with module.context:
+        for op in module.body.operations:
+            if op.operation.name != "llm.kernel":
+                continue
+            size = sizes.get(ir.StringAttr(op.operation.attributes["sym_name"]).value, 0)
+            if size:
+                i64 = ir.IntegerType.get_signless(64)
+                op.operation.attributes["workspace"] = ir.IntegerAttr.get(i64, size)
 
 
 def _weight(op: ir.OpView) -> Weight:

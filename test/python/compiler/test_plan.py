@@ -1,0 +1,158 @@
+import copy
+
+import pytest
+
+from llmc.codegen.kernel import CodeObject, CompiledKernel, Entry, Launch, Variant
+from llmc.compiler.errors import InternalError
+from llmc.compiler.plan import buffer_bytes, build_plan, evaluate, referenced_weights, token_ranges
+
+HOST = CodeObject("host", b"so")
+ABSTRACT = {
+    "arena": {
+        "bytes": 4096,
+        "lower_bound": 3000,
+        "peak": 4096,
+        "buffers": [
+            {"name": "h", "dtype": "f32", "shape": ["T", 4], "offset": 0, "bytes": 2048, "live": [0, 1]},
+            {"name": "logits", "dtype": "f32", "shape": ["R", 8], "offset": 2048, "bytes": 1024, "live": [1, 2]},
+        ],
+    },
+    "kv_cache": {"block_size": 64, "layers": []},
+    "inputs": [{"name": "tokens", "dtype": "i32", "shape": ["T"]}],
+    "outputs": {"logits": 1},
+    "launches": [
+        {"kernel": "embedding_0", "operands": [{"input": "tokens"}, {"weight": "embed"}], "results": [0]},
+        {"kernel": "attention_0", "operands": [{"buffer": 0}, {"kv": 3}, {"batch": True}], "results": [0]},
+        {
+            "kernel": "linear_0",
+            "operands": [{"buffer": 0}, {"weight": "head"}],
+            "results": [1],
+            "workspace": {"offset": 3072, "bytes": 1024, "live": [2, 2]},
+        },
+    ],
+}
+
+
+def kernel(name, variants):
+    return CompiledKernel(name, name.rpartition("_")[0], tuple(variants))
+
+
+def launch(entry, *arguments, grid=("T", 1, 1), code=HOST):
+    return Launch(Entry(entry, code), grid, arguments)
+
+
+KERNELS = {
+    "embedding_0": kernel(
+        "embedding_0", [Variant((launch("embedding_0", {"operand": 0}, {"operand": 1}, {"result": 0}, {"i32": "T"}),))]
+    ),
+    "attention_0": kernel(
+        "attention_0",
+        [
+            Variant(
+                (
+                    launch(
+                        "attention_0",
+                        {"operand": 1, "part": "k"},
+                        {"operand": 1, "part": "v"},
+                        {"operand": 2, "part": "block_table"},
+                        grid=(["ceildiv", "T", 16], 3, 1),
+                    ),
+                )
+            )
+        ],
+    ),
+    "linear_0": kernel(
+        "linear_0",
+        [
+            Variant((launch("linear_small", {"operand": 0}, {"result": 0}),), 1, 16),
+            Variant(
+                (
+                    launch("linear_split", {"operand": 0}, {"workspace": 256}),
+                    launch("linear_reduce", {"workspace": 256}, {"tensor_map": {"base": {"operand": 1}, "box": [64]}}),
+                ),
+                17,
+            ),
+        ],
+    ),
+}
+
+
+def plan(abstract=ABSTRACT, kernels=KERNELS):
+    return build_plan(copy.deepcopy(abstract), kernels, 256, {"vocab_size": 8})
+
+
+def test_ranges_cut_where_a_variant_changes():
+    document, code = plan()
+    assert [(r["min_tokens"], r["max_tokens"], len(r["launches"])) for r in document["ranges"]] == [
+        (1, 16, 3),
+        (17, 256, 4),
+    ]
+    assert code == {"kernels/host.so": b"so"}
+
+
+@pytest.mark.parametrize(
+    ("borders", "expected"),
+    [
+        ([[(1, None)]], [(1, 100)]),
+        ([[(1, 8), (9, None)], [(1, 32), (33, 64), (65, None)]], [(1, 8), (9, 32), (33, 64), (65, 100)]),
+        ([[(1, 100), (101, None)]], [(1, 100)]),
+        ([[(1, 4000)]], [(1, 100)]),
+    ],
+)
+def test_token_ranges(borders, expected):
+    lists = [[Variant((), low, high) for low, high in variants] for variants in borders]
+    assert token_ranges(lists, 100) == expected
+
+
+def test_arguments_are_bound():
+    first, second, third = plan()[0]["ranges"][0]["launches"]
+    assert first["args"] == [{"input": "tokens"}, {"weight": "embed"}, {"buffer": 0}, {"i32": "T"}]
+    assert second["args"] == [{"kv": "k", "layer": 3}, {"kv": "v", "layer": 3}, {"input": "block_table"}]
+    assert second["grid"] == [["ceildiv", "T", 16], 3, 1]
+    assert third["args"] == [{"buffer": 0}, {"buffer": 1}]
+
+
+def test_workspace_becomes_a_buffer_of_the_arena():
+    document, _ = plan()
+    split, reduce = document["ranges"][1]["launches"][2:]
+    number = split["args"][1]["buffer"]
+    assert reduce["args"][0] == {"buffer": number}
+    assert document["arena"]["buffers"][number] == {
+        "name": "workspace_0", "dtype": "u8", "shape": [768], "offset": 3328, "bytes": 768, "live": [2, 2],
+    }  # fmt: skip
+
+
+def test_tensor_maps_bind_their_base():
+    document, _ = plan()
+    assert document["ranges"][1]["launches"][3]["args"][1]["tensor_map"]["base"] == {"weight": "head"}
+    assert referenced_weights(document) == {"embed", "head"}
+
+
+def test_equal_cubins_are_one_part():
+    cubin = [CodeObject("cubin", b"same"), CodeObject("cubin", b"same"), CodeObject("cubin", b"other")]
+    names = ["embedding_0", "attention_0", "linear_0"]
+    kernels = {
+        name: kernel(name, [Variant((launch(name, code=code),))]) for name, code in zip(names, cubin, strict=True)
+    }
+    document, code = plan(kernels=kernels)
+    assert len(code) == 2
+    assert [row["code"] for row in document["kernels"]] == [0, 0, 1]
+    assert {row["path"] for row in document["code"]} == code.keys()
+
+
+def test_a_gap_between_variants_is_a_bug():
+    kernels = {**KERNELS, "linear_0": kernel("linear_0", [Variant((launch("x"),), 1, 16)])}
+    with pytest.raises(InternalError, match="linear_0 has no variant for 17 to 256 tokens"):
+        plan(kernels=kernels)
+
+
+def test_a_missing_kernel_is_a_bug():
+    with pytest.raises(InternalError, match="no kernel linear_0"):
+        plan(kernels={name: value for name, value in KERNELS.items() if name != "linear_0"})
+
+
+def test_expressions():
+    sizes = {"T": 100, "S": 3}
+    assert evaluate(["ceildiv", ["add", "T", 1], 64], sizes) == 2
+    assert evaluate(["max", ["mul", "S", 50], ["min", "T", 7]], sizes) == 150
+    assert buffer_bytes({"dtype": "bf16", "shape": ["T", ["sub", 8, "S"]]}, sizes) == 1000

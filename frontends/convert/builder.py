@@ -11,7 +11,8 @@ from mlir.dialects import arith, tensor
 from llmc.dialects import llm
 from llmc.frontends.convert import reshape as reshaping
 from llmc.frontends.convert.parameters import Parameters
-from llmc.frontends.convert.values import Shape, Tensor, Weight, folded, is_folded_shape
+from llmc.frontends.convert.values import Operand, Shape, Tensor, Weight, folded, is_folded_shape
+from llmc.frontends.errors import FrontendError
 
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
 
@@ -52,15 +53,24 @@ class Builder:
 
     # Between torch shapes and values.
 
-    def read(self, operand: Tensor | Weight) -> Tensor:
+    def read(self, operand: Operand) -> Tensor:
         """The operand as an activation; a weight is read and, if its leading dimension is 1, folded."""
         if isinstance(operand, Tensor):
             return operand
+        if not isinstance(operand, Weight):
+            raise FrontendError(f"expected a tensor, got {operand}")
         return self.folding(self.weight(operand), operand.shape)
 
     def weight(self, weight: Weight) -> ir.Value:
         """The value of a parameter in its own shape."""
         return self.parameters.read(weight)
+
+    def unfolded_value(self, operand: Operand) -> ir.Value:
+        """The operand in its full torch shape: a weight as it is declared, an activation with its leading 1."""
+        return self.weight(operand) if isinstance(operand, Weight) else self.unfolded(operand)
+
+    def optional_value(self, operand: Operand | None) -> ir.Value | None:
+        return None if operand is None else self.unfolded_value(operand)
 
     def folding(self, value: ir.Value, shape: Shape) -> Tensor:
         """A value of the full torch shape, as a `Tensor`."""

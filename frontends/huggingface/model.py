@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedModel
 
 
+_NO_INTERFACE = "unknown architecture: {} models of transformers do not take their attention from outside"
+
+
 def build_model(
     config: PretrainedConfig, max_seq_len: int | None = None
 ) -> tuple[PreTrainedModel, dict[str, np.ndarray]]:
@@ -29,7 +32,11 @@ def build_model(
             model = transformers.AutoModelForCausalLM.from_config(
                 config, dtype=torch.float32, attn_implementation=attention.IMPLEMENTATION, trust_remote_code=False
             )
-    except (ValueError, TypeError, KeyError, AttributeError, ImportError, RuntimeError) as error:
+    except KeyError as error:
+        if error.args == (attention.IMPLEMENTATION,):
+            raise FrontendError(_NO_INTERFACE.format(config.model_type)) from None
+        raise FrontendError(f"cannot build a {config.model_type} model from its config: no entry {error}") from None
+    except (ValueError, TypeError, AttributeError, ImportError, RuntimeError) as error:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise FrontendError(f"cannot build a {config.model_type} model from its config: {reason}") from None
     model.eval()

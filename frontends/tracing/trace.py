@@ -44,16 +44,21 @@ def export(
     except Exception as error:  # torch.export raises whatever the traced code raises
         if isinstance(error.__cause__, FrontendError):
             raise error.__cause__ from None
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise FrontendError(
-            f"torch.export cannot trace {_name_of(module)}: {type(error).__name__}: {reason}"
-        ) from error
+        reason = f"{type(error).__name__}: {(str(error).strip() or 'no message').splitlines()[0]}"
+        if "Constraints violated" in reason:
+            reason = "its graph depends on the number of tokens in a way that torch.export cannot express"
+        raise FrontendError(f"torch.export cannot trace {_name_of(module)}: {reason}") from error
     graph = program.graph
     for node in reversed(list(graph.nodes)):
         if node.op == "call_function" and node.target in _CHECKS:
             graph.erase_node(node)
     graph.eliminate_dead_code()
     return program
+
+
+def calls(program: torch.export.ExportedProgram, operator: object) -> int:
+    """How many nodes call an operator."""
+    return sum(node.op == "call_function" and node.target is operator for node in program.graph.nodes)
 
 
 def has_one_dynamic_size(program: torch.export.ExportedProgram) -> bool:

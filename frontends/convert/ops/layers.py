@@ -9,7 +9,7 @@ from llmc.dialects import llm
 from llmc.frontends.convert.builder import Builder
 from llmc.frontends.convert.registry import lowers
 from llmc.frontends.convert.torch_op import TorchOp
-from llmc.frontends.convert.values import MaskToken, Operand, Shape, Tensor, Weight, folded
+from llmc.frontends.convert.values import MaskToken, Operand, Shape, Tensor, folded
 from llmc.frontends.errors import FrontendError
 
 
@@ -20,7 +20,7 @@ def _embedding(builder: Builder, op: TorchOp, table: Operand, ids: Tensor, *_: o
     width = shape[-1]
     rows = _rows(folded(ids.shape))
     flat = builder.reshaped_value(ids.value, folded(ids.shape), rows)
-    value = builder.weight(table) if isinstance(table, Weight) else builder.unfolded(table)
+    value = builder.unfolded_value(table)
     result = llm.EmbeddingOp(builder.type((*rows, width), builder.f32), flat, value).result
     return Tensor(builder.reshaped_value(result, (*rows, width), folded(shape)), shape)
 
@@ -56,8 +56,8 @@ def _layer_norm(
         operand.value.type,
         operand.value,
         eps,
-        gamma=None if weight is None else builder.weight(weight),
-        beta=None if bias is None else builder.weight(bias),
+        gamma=builder.optional_value(weight),
+        beta=builder.optional_value(bias),
     ).result
     return Tensor(result, operand.shape)
 
@@ -74,9 +74,11 @@ def _rms_norm(
     if len(normalized_shape) != 1:
         raise FrontendError(f"RMS norm over {len(normalized_shape)} dimensions")
     operand = builder.read(operand)
-    gamma = None if weight is None else builder.weight(weight)
     epsilon = 1.1920928955078125e-07 if eps is None else eps  # torch's default: the float32 machine epsilon
-    return Tensor(llm.RmsNormOp(operand.value.type, operand.value, epsilon, gamma=gamma).result, operand.shape)
+    return Tensor(
+        llm.RmsNormOp(operand.value.type, operand.value, epsilon, gamma=builder.optional_value(weight)).result,
+        operand.shape,
+    )
 
 
 @lowers("llmc.mask", unread=(0,))
@@ -108,7 +110,7 @@ def _attention(
         builder.type(shape[1:], builder.f32),
         *(_heads_last(builder, operand) for operand in (query, key, value)),
         scale,
-        sinks=None if sinks is None else builder.read(sinks).value,
+        sinks=builder.optional_value(sinks),
         causal=True,
         **attributes,
     ).result

@@ -11,6 +11,7 @@ from llmc.frontends.convert.ops.elementwise import _add_values
 from llmc.frontends.convert.registry import lowers
 from llmc.frontends.convert.torch_op import TorchOp
 from llmc.frontends.convert.values import Operand, Shape, Tensor, Weight, folded
+from llmc.frontends.errors import FrontendError
 
 
 def _linear(builder: Builder, operand: Operand, weight: Weight, bias: Operand | None, shape: Shape) -> Tensor:
@@ -24,7 +25,7 @@ def _linear(builder: Builder, operand: Operand, weight: Weight, bias: Operand | 
         builder.type((rows, out_features), builder.f32),
         value,
         builder.weight(weight),
-        bias=None if bias is None else builder.weight(bias),
+        bias=builder.optional_value(bias),
     ).result
     return Tensor(builder.reshaped_value(result, (rows, out_features), folded(shape)), shape)
 
@@ -35,9 +36,7 @@ def _aten_linear(builder: Builder, op: TorchOp, operand: Operand, weight: Operan
     if not isinstance(weight, Weight):
         product = _matmul_values(builder, operand, _transposed(builder, weight), shape)
         return product if bias is None else _add_values(builder, op, product, bias)
-    if bias is None or isinstance(bias, Weight):
-        return _linear(builder, operand, weight, bias, shape)
-    return _add_values(builder, op, _linear(builder, operand, weight, None, shape), bias)
+    return _linear(builder, operand, weight, bias, shape)
 
 
 @lowers("aten.addmm")
@@ -50,6 +49,8 @@ def _addmm(
     beta: float = 1,
     alpha: float = 1,
 ) -> Any:
+    if beta != 1 or alpha != 1:
+        raise FrontendError("addmm with factors")
     # GPT-2 keeps its weights as [in, out].
     if not isinstance(weight, Weight):
         product = _matmul_values(builder, builder.read(operand), builder.read(weight), op.result.shape)

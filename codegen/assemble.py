@@ -83,7 +83,7 @@ def assemble(ptx: str, arch: str, *, allow_stack: bool = False) -> Assembly:
     with tempfile.TemporaryDirectory(prefix="llmc-ptxas-") as folder:
         source, target = Path(folder, "kernel.ptx"), Path(folder, "kernel.cubin")
         source.write_text(ptx, encoding="utf-8")
-        command = [ptxas.path, f"-arch={arch}", "-v", "-O3", source, "-o", target]
+        command = [str(ptxas.path), f"-arch={arch}", "-v", "-O3", str(source), "-o", str(target)]
         result = subprocess.run(command, capture_output=True, text=True, check=False)
         log = result.stdout + result.stderr
         if result.returncode != 0:

@@ -111,14 +111,14 @@ class Compilation:
     def limits(self) -> dict[str, int]:
         """The manifest's limits. Raises OptionError when the model cannot reach max_seq_len."""
         reach = getattr(self.imported.config.get_text_config(), "max_position_embeddings", None)
-        wanted = self.options.max_seq_len
-        if wanted is None and reach is None:
+        wanted = self.options.max_seq_len or reach
+        if wanted is None:
             raise OptionError("the model has no length limit of its own: set --max_seq_len")
-        if wanted is not None and reach is not None and wanted > reach:
+        if reach is not None and wanted > reach:
             raise OptionError(
                 f"--max_seq_len {wanted}: the model was made for at most {reach} tokens (max_position_embeddings)"
             )
-        return limits_of(self.options, wanted or reach, self.resolved.block_size)
+        return limits_of(self.options, wanted, self.resolved.block_size)
 
     @functools.cached_property
     def kernels(self) -> dict[str, CompiledKernel]:

@@ -55,4 +55,4 @@ def _ink(number: int) -> str:
 
 
 def _short(extent: Any) -> str:
-    return extent if isinstance(extent, (int, str)) else "(" + " ".join(map(str, extent)) + ")"
+    return str(extent) if isinstance(extent, (int, str)) else "(" + " ".join(map(str, extent)) + ")"

@@ -16,7 +16,7 @@ from llmc.compiler.progress import SILENT, Progress
 if TYPE_CHECKING:
     from mlir import ir
 
-    from llmc.codegen.kernel import CodeObject, CompiledKernel
+    from llmc.codegen.kernel import CompiledKernel
 
 #: Target kind -> module with `compile_kernels(module, target, limits)`.
 _GENERATORS = {"cpu": "llmc.codegen.host", "cuda": "llmc.codegen.sm90"}
@@ -86,14 +86,17 @@ def _kernel_text(module: ir.Module) -> str:
 
 def pack_kernels(kernels: Iterable[CompiledKernel]) -> CachedKernel:
     """Kernels as a cache entry: JSON with references into the concatenated code objects."""
+    from llmc.codegen.kernel import CodeObject
+
     codes: dict[CodeObject, int] = {}
 
     def simple(value: Any) -> Any:
         if isinstance(value, (list, tuple)):
             return [simple(item) for item in value]
+        if isinstance(value, CodeObject):
+            return codes.setdefault(value, len(codes))
         if dataclasses.is_dataclass(value):
-            fields = {field.name: simple(getattr(value, field.name)) for field in dataclasses.fields(value)}
-            return codes.setdefault(value, len(codes)) if "data" in fields else fields
+            return {field.name: simple(getattr(value, field.name)) for field in dataclasses.fields(value)}
         return value
 
     described = [simple(kernel) for kernel in kernels]

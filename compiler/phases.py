@@ -46,6 +46,11 @@ class Phase(enum.Enum):
 EMITTABLE = tuple(phase for phase in Phase if phase is not Phase.ENGINE)
 
 
+def find_phase(name: str) -> Phase:
+    """The phase of that name."""
+    return next(phase for phase in Phase if phase.value == name)
+
+
 def emit_help() -> str:
     """The help text of `--emit`, one line a phase."""
     return "\n".join(f"{phase.value:8} {phase.summary}" for phase in EMITTABLE)

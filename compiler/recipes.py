@@ -283,7 +283,7 @@ class _Parser:
     def _field(self, name: str) -> int:
         self.mark(",")
         if self.expect("name") != name:
-            self._fail(f"'{name} ='")
+            raise self._error(f"'{name} ='")
         self.mark("=")
         return int(self.expect("number"))
 
@@ -297,7 +297,7 @@ class _Parser:
 
     def mark(self, mark: str) -> None:
         if self.expect("mark") != mark:
-            self._fail(f"'{mark}'")
+            raise self._error(f"'{mark}'")
 
     def _peek(self, group: str) -> str | None:
         match = _TOKEN.match(self._text, self._at)
@@ -306,12 +306,12 @@ class _Parser:
     def expect(self, group: str) -> str:
         match = _TOKEN.match(self._text, self._at)
         if match is None or match.group(group) is None:
-            self._fail(group)
+            raise self._error(group)
         self._at = match.end()
         return match.group(group)
 
-    def _fail(self, wanted: str):
-        raise RecipeError(f"expected {wanted} at character {self._at} of {self._text}")
+    def _error(self, wanted: str) -> RecipeError:
+        return RecipeError(f"expected {wanted} at character {self._at} of {self._text}")
 
 
 def _unescape(text: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from llmc.compiler.engine import Engine
 from llmc.compiler.errors import EngineError, ModelError, OptionError
@@ -12,6 +13,9 @@ from llmc.compiler.manifest import MANIFEST, WEIGHTS, config_sha256, weight_sect
 from llmc.compiler.output import OutputFolder, canonical_json
 from llmc.compiler.progress import SILENT, Progress
 from llmc.compiler.weights import check_sources, total_bytes, write_weights
+
+if TYPE_CHECKING:
+    from llmc.frontends import Checkpoint
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,7 +72,7 @@ def _check_parts(engine: Engine) -> None:
         raise EngineError(f"{engine.path} is damaged: {damage}; recompile it")
 
 
-def _open(model: str, engine: Engine):
+def _open(model: str, engine: Engine) -> tuple[Checkpoint, set[str]]:
     """The checkpoint, checked against its own configuration and the engine's, and the names of
     those tensors that the model does not use by definition."""
     from llmc.frontends.checkpoint import open_checkpoint
@@ -88,8 +92,8 @@ def _open(model: str, engine: Engine):
                 f"{found[:16]}): compile an engine for it with `llmc compile`"
             )
         torch_model, buffers = build_model(checkpoint.config, engine.manifest["limits"]["max_seq_len"])
-        sources = bind(torch_model, buffers, checkpoint)
+        binding = bind(torch_model, buffers, checkpoint)
     except FrontendError as error:
         raise ModelError(str(error)) from None
-    used = {source.tensor for source in sources.values()}
+    used = {source.tensor for source in binding.sources.values()}
     return checkpoint, set(checkpoint.names()) - used

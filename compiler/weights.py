@@ -188,7 +188,7 @@ def write_weights(
             digest = hashlib.sha256()
             written = 0
             for chunk in weight.chunks(checkpoint):
-                data = memoryview(chunk.view(np.uint8)).cast("B")
+                data = chunk.view(np.uint8).data.cast("B")
                 digest.update(data)
                 write(data)
                 written += len(data)

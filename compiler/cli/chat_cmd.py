@@ -6,10 +6,14 @@ import argparse
 import contextlib
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from llmc.compiler.cli.arguments import add_option
 from llmc.compiler.cli.generation import add_generation_options, loaded, print_stream, sampling_params, user_errors
 from llmc.compiler.errors import CompileError
+
+if TYPE_CHECKING:
+    from llmc.runtime import LLM, SamplingParams
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _answer(llm, messages: list[dict[str, str]], params, stats: bool) -> None:
+def _answer(llm: LLM, messages: list[dict[str, str]], params: SamplingParams, stats: bool) -> None:
     """Appends the answer to the conversation; without one the question is taken back."""
     try:
         with user_errors():

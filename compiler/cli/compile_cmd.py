@@ -6,13 +6,17 @@ import argparse
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from llmc.compiler.cli.arguments import add_option
 from llmc.compiler.cli.console import make_progress
 from llmc.compiler.errors import OptionError
 from llmc.compiler.options import CompileOptions
-from llmc.compiler.phases import EMITTABLE, Phase, emit_help
+from llmc.compiler.phases import EMITTABLE, Phase, emit_help, find_phase
 from llmc.compiler.targets import known_targets
+
+if TYPE_CHECKING:
+    from llmc.compiler.driver import Compilation
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -79,7 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.model, options, progress=make_progress(arguments.quiet), dump_dir=arguments.dump_ir
     )
     if arguments.emit:
-        return _emit(compilation, Phase(arguments.emit), arguments)
+        return _emit(compilation, find_phase(arguments.emit), arguments)
     start = time.perf_counter()
     summary = compilation.write_engine(arguments.output, force=arguments.force)
     if not arguments.quiet:
@@ -88,12 +92,12 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _emit(compilation, phase: Phase, arguments: argparse.Namespace) -> int:
+def _emit(compilation: Compilation, phase: Phase, arguments: argparse.Namespace) -> int:
     text = compilation.emit(phase, locations=arguments.locations)
     if arguments.output is None:
         print(text)
     else:
-        from llmc.compiler.output import disk_errors
+        from llmc.compiler.disk import disk_errors
 
         with disk_errors(arguments.output):
             arguments.output.write_text(text + "\n", encoding="utf-8")

@@ -46,11 +46,10 @@ def loaded(arguments: argparse.Namespace) -> Iterator[LLM]:
     except ImportError as error:
         raise CompileError(f"llmc was built without its runtime: {error}") from None
     kv_cache = KvCacheConfig(max_tokens=arguments.kv_cache_tokens, free_memory_fraction=arguments.free_memory_fraction)
-    with (
-        user_errors(),
-        LLM(arguments.engine, num_threads=arguments.threads, device=arguments.device, kv_cache_config=kv_cache) as llm,
-    ):
-        yield llm
+    with user_errors():
+        llm = LLM(arguments.engine, num_threads=arguments.threads, device=arguments.device, kv_cache_config=kv_cache)
+        with contextlib.closing(llm):
+            yield llm
 
 
 @contextlib.contextmanager

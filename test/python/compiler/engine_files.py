@@ -10,6 +10,7 @@ from llmc.compiler.dtypes import BY_NAME
 from llmc.compiler.manifest import MANIFEST, PLAN, RECIPES, WEIGHTS, build_manifest, limits_of
 from llmc.compiler.options import CompileOptions
 from llmc.compiler.output import OutputFolder
+from llmc.compiler.recipes import TensorSource
 from llmc.compiler.weights import Weight, write_weights
 
 
@@ -66,23 +67,25 @@ SMALL_PLAN = {
 }  # fmt: skip
 
 
-def write_small_engine(path: Path, source: DictSource | None = None, **model: object) -> Path:
+def write_small_engine(
+    path: Path, source: TensorSource | None = None, weights: list[Weight] = SMALL_WEIGHTS, **model: object
+) -> Path:
     """An engine with every part but no code that runs; `source` None makes a stripped one."""
     options = CompileOptions(target="x86-64-v3")
     with OutputFolder(path) as out:
         out.write("kernels/host.so", b"\x7fELF not really")
         out.write_json(PLAN, SMALL_PLAN)
-        out.write_json(RECIPES, {"weights": [weight.to_json() for weight in SMALL_WEIGHTS]})
+        out.write_json(RECIPES, {"weights": [weight.to_json() for weight in weights]})
         hashes = None
         if source is not None:
             with out.open(WEIGHTS) as part:
-                hashes = write_weights(SMALL_WEIGHTS, source, part.write)
+                hashes = write_weights(weights, source, part.write)
         manifest = build_manifest(
             model={"architecture": "LlamaForCausalLM", "name": "small", "vocab_size": 8, "num_layers": 1,
                    "config_sha256": "0" * 64, **model},
             limits=limits_of(options, 128, 64),
             resolved=options.resolve(),
-            weights=SMALL_WEIGHTS,
+            weights=weights,
             weight_hashes=hashes,
             parts=out.part_list(),
         )  # fmt: skip

@@ -13,18 +13,12 @@ from llmc.compiler.phases import Phase
 from llmc.dialects import register
 
 SHARED, OWN = CodeObject("host", b"shared object"), CodeObject("cubin", b"")
+SMALL = Launch(Entry("linear_0", SHARED), ("T", ["ceildiv", "R", 4], 1), ({"operand": 0}, {"f32": 0.5}))
+LARGE = Launch(Entry("b", OWN, (128, 1, 1), (2, 1, 1), 1024, True, 168, 0), (1, 1, 1), ())
 KERNELS = [
-    CompiledKernel(
-        "linear_0",
-        "linear",
-        (
-            Variant((Launch(Entry("linear_0", SHARED), ("T", ["ceildiv", "R", 4], 1), ({"operand": 0}, {"f32": 0.5})),), 1, 8),
-            Variant((Launch(Entry("b", OWN, (128, 1, 1), (2, 1, 1), 1024, True, 168, 0), (1, 1, 1), ()),), 9, None, 512),
-        ),
-        {"ptx": "// ptx"},
-    ),
+    CompiledKernel("linear_0", "linear", (Variant((SMALL,), 1, 8), Variant((LARGE,), 9, None, 512)), {"ptx": "// ptx"}),
     CompiledKernel("norm_0", "norm", (Variant((Launch(Entry("norm_0", SHARED), ("T", 1, 1), ()),)),)),
-]  # fmt: skip
+]
 LIMITS = {"max_num_tokens": 64}
 
 

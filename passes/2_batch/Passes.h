@@ -1,6 +1,8 @@
 // Passes of the phase `batch`.
 #pragma once
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 
 namespace llmc {

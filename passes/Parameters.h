@@ -13,12 +13,15 @@
 
 namespace llmc {
 
-// Erases the parameters that no llm.weight reads. An engine stores every parameter
+// Erases reads that nothing uses and parameters that nothing reads. An engine stores every parameter
 // of its module, so a pass that replaces one must not leave the old one behind.
 inline void eraseUnusedParameters(mlir::ModuleOp module) {
   llvm::DenseSet<mlir::StringAttr> read;
   module.walk([&](llm::WeightOp weight) {
-    read.insert(weight.getNameAttr().getAttr());
+    if (weight->use_empty())
+      weight.erase();
+    else
+      read.insert(weight.getNameAttr().getAttr());
   });
   for (auto parameter :
        llvm::make_early_inc_range(module.getOps<llm::ParameterOp>()))

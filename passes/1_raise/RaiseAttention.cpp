@@ -134,11 +134,37 @@ struct SlicedTranspose : OpRewritePattern<tensor::ExtractSliceOp> {
   }
 };
 
+// norm(transpose(x)) => transpose(norm(x)), when the last dimension stays last. Norms
+// of queries and keys then work on [T, heads, D], whatever order the model used.
+template <typename NormOp>
+struct TransposedInput : OpRewritePattern<NormOp> {
+  using OpRewritePattern<NormOp>::OpRewritePattern;
+  LogicalResult matchAndRewrite(NormOp op,
+                                PatternRewriter &rewriter) const override {
+    auto transpose = op.getInput().template getDefiningOp<llm::TransposeOp>();
+    if (!transpose ||
+        transpose.getPermutation().back() !=
+            int64_t(transpose.getPermutation().size()) - 1)
+      return failure();
+    auto type = RankedTensorType::get(
+        cast<RankedTensorType>(transpose.getInput().getType()).getShape(),
+        op.getType().getElementType());
+    auto norm = cast<NormOp>(rewriter.clone(*op));
+    norm.getInputMutable().assign(transpose.getInput());
+    norm.getResult().setType(type);
+    rewriter.replaceOpWithNewOp<llm::TransposeOp>(op, op.getType(), norm,
+                                                  transpose.getPermutation());
+    return success();
+  }
+};
+
 struct RaiseAttentionPass
     : llmc::impl::LlmRaiseAttentionBase<RaiseAttentionPass> {
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
-    patterns.add<GroupHeads, FoldScale, SlicedTranspose>(&getContext());
+    patterns.add<GroupHeads, FoldScale, SlicedTranspose,
+                 TransposedInput<llm::RmsNormOp>,
+                 TransposedInput<llm::LayerNormOp>>(&getContext());
     tensor::CollapseShapeOp::getCanonicalizationPatterns(patterns,
                                                          &getContext());
     tensor::ExpandShapeOp::getCanonicalizationPatterns(patterns, &getContext());

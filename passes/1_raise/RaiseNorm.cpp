@@ -176,30 +176,6 @@ struct Beta : OpRewritePattern<arith::AddFOp> {
   }
 };
 
-// norm(transpose(x)) => transpose(norm(x)), when the last dimension stays last. Norms
-// of queries and keys then work on [T, heads, D], whatever order the model used.
-template <typename NormOp>
-struct TransposedInput : OpRewritePattern<NormOp> {
-  using OpRewritePattern<NormOp>::OpRewritePattern;
-  LogicalResult matchAndRewrite(NormOp op,
-                                PatternRewriter &rewriter) const override {
-    auto transpose = op.getInput().template getDefiningOp<llm::TransposeOp>();
-    if (!transpose ||
-        transpose.getPermutation().back() !=
-            int64_t(transpose.getPermutation().size()) - 1)
-      return failure();
-    auto type = RankedTensorType::get(
-        cast<RankedTensorType>(transpose.getInput().getType()).getShape(),
-        op.getType().getElementType());
-    auto norm = cast<NormOp>(rewriter.clone(*op));
-    norm.getInputMutable().assign(transpose.getInput());
-    norm.getResult().setType(type);
-    rewriter.replaceOpWithNewOp<llm::TransposeOp>(op, op.getType(), norm,
-                                                  transpose.getPermutation());
-    return success();
-  }
-};
-
 // weight + constant => a parameter of its own. Gemma scales its norms by 1 + w.
 struct OffsetWeight : OpRewritePattern<arith::AddFOp> {
   using OpRewritePattern::OpRewritePattern;
@@ -251,8 +227,7 @@ struct RaiseNormPass : llmc::impl::LlmRaiseNormBase<RaiseNormPass> {
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
     patterns.add<MultipliedRms, DividedRms, CentredRms, Gamma<llm::RmsNormOp>,
-                 Gamma<llm::LayerNormOp>, Beta, TransposedInput<llm::RmsNormOp>,
-                 TransposedInput<llm::LayerNormOp>, OffsetWeight>(&getContext());
+                 Gamma<llm::LayerNormOp>, Beta, OffsetWeight>(&getContext());
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       return signalPassFailure();
     eraseUnusedParameters(getOperation());

@@ -27,8 +27,9 @@ def kernel_passes(options: ResolvedOptions) -> list[str]:
     """Dense graph to outlined kernels."""
     return [
         "llm-pipeline-raise",
-        f"llm-pipeline-batch{{block-size={options.block_size} kv-type={options.kv_cache_dtype}}}",
-        "llm-pipeline-optimize",
+        f"llm-pipeline-batch{{block-size={options.block_size}}}",
+        f"llm-pipeline-optimize{{weights={options.weight_dtype} activations={options.activation_dtype} "
+        f"kv={options.kv_cache_dtype}}}",
         "llm-form-kernels",
         "llm-outline-kernels",
     ]

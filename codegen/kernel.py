@@ -13,7 +13,11 @@ from dataclasses import dataclass, field
 from typing import Any, Union
 
 Expression = Union[int, str, list[Any]]
-"""An integer, a size (`T`, `S`, `R`, `NB`, `B`), or `[op, a, b]`; see docs/engine-format.md."""
+"""An integer, a size, or `[op, a, b]`; see docs/engine-format.md.
+
+Sizes are those of the plan (`T`, `S`, `R`, `NB`, `B`) and `rows`: the leading size of the kernel's
+first result, `T` or `R` from launch to launch. R never exceeds T.
+"""
 
 Argument = dict[str, Any]
 

@@ -102,14 +102,21 @@ class _Binder:
 
     def bind(self, step: Json, kernel: CompiledKernel, begin: int, end: int) -> list[Json]:
         """The plan's launches of one launch of the abstract plan."""
+        rows = self._rows(step)
         return [
             {
                 "kernel": self._kernel(launch.entry, kernel.anchor),
-                "grid": [_jsonable(size) for size in launch.grid],
-                "args": [self._argument(argument, step) for argument in launch.arguments],
+                "grid": [_jsonable(size, rows) for size in launch.grid],
+                "args": [_jsonable(self._argument(argument, step), rows) for argument in launch.arguments],
             }
             for launch in _variant_for(kernel, begin, end).launches
         ]
+
+    def _rows(self, step: Json) -> Any:
+        """What `rows` means in this launch: the leading size of its first result."""
+        if not step["results"]:
+            return "T"
+        return self.buffers[step["results"][0]]["shape"][0]
 
     def _kernel(self, entry: Entry, anchor: str) -> int:
         code = self._code(entry.code)
@@ -136,7 +143,7 @@ class _Binder:
         if "tensor_map" in argument:
             fields = argument["tensor_map"]
             return {"tensor_map": {**fields, "base": self._argument(fields["base"], step)}}
-        return _jsonable(argument)
+        return argument
 
     def _workspace(self, step: Json, offset: int) -> int:
         """A buffer for the rest of the step's workspace from `offset` on."""
@@ -179,13 +186,13 @@ def _operand(binding: Json, part: str | None) -> Json:
     return {"input": part}
 
 
-def _jsonable(value: Any) -> Any:
-    """Expressions come as nested tuples or lists."""
+def _jsonable(value: Any, rows: Any) -> Any:
+    """Plain JSON, with the size `rows` replaced by what it is in the launch."""
     if isinstance(value, (list, tuple)):
-        return [_jsonable(item) for item in value]
+        return [_jsonable(item, rows) for item in value]
     if isinstance(value, dict):
-        return {key: _jsonable(item) for key, item in value.items()}
-    return value
+        return {key: _jsonable(item, rows) for key, item in value.items()}
+    return rows if value == "rows" else value
 
 
 def referenced_weights(plan: Json) -> set[str]:

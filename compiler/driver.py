@@ -140,7 +140,7 @@ class Compilation:
         module = self.outlined
         set_workspaces(module, {name: kernel.workspace_bytes for name, kernel in self.kernels.items()})
         with self._progress.task("planning memory"):
-            self._runner.run(module, Phase.PLAN, pipeline.plan_passes(self.resolved, self.limits))
+            self._runner.run(module, Phase.PLAN, pipeline.plan_passes(self.limits))
         return module
 
     # ---- results ------------------------------------------------------------
@@ -172,7 +172,9 @@ class Compilation:
                 "or --strip_weights to compile without them"
             )
         abstract = pipeline.export_plan(self.planned)
-        plan, code = build_plan(abstract, self.kernels, self.limits["max_num_tokens"], self._constants())
+        plan, code = build_plan(
+            abstract, self.kernels, self.limits["max_num_tokens"], self.limits["max_blocks_per_seq"]
+        )
         with OutputFolder(destination, force) as out:
             for path, data in code.items():
                 out.write(path, data)
@@ -200,12 +202,6 @@ class Compilation:
             weight_bytes=sum(weight.stored_bytes for weight in weights) if hashes else 0,
             cache_hits=self.cache.hits,
         )
-
-    def _constants(self) -> dict[str, int]:
-        return {
-            "vocab_size": self.imported.config.get_text_config().vocab_size,
-            "max_blocks_per_seq": self.limits["max_blocks_per_seq"],
-        }
 
     def _write_tokenizer(self, out: OutputFolder) -> None:
         from llmc.frontends import FrontendError

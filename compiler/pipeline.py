@@ -24,29 +24,34 @@ _CHECKS_OF_THE_MODEL = ("llm-verify-contract",)
 
 
 def kernel_passes(options: ResolvedOptions) -> list[str]:
-    """Dense graph to outlined kernels."""
+    """Dense graph to outlined kernels. The named pipelines are flat lists in passes/Pipelines.cpp."""
+    precision = f"weights={options.weight_dtype} activations={options.activation_dtype} kv={options.kv_cache_dtype}"
     return [
         "llm-pipeline-raise",
         f"llm-pipeline-batch{{block-size={options.block_size}}}",
-        f"llm-pipeline-optimize{{weights={options.weight_dtype} activations={options.activation_dtype} "
-        f"kv={options.kv_cache_dtype}}}",
+        f"llm-pipeline-optimize{{{precision} glu-block={options.target.glu_block}}}",
         "llm-form-kernels",
         "llm-outline-kernels",
     ]
 
 
-def plan_passes(options: ResolvedOptions, limits: dict[str, int]) -> list[str]:
-    """Outlined kernels to arena offsets, checked by a pass that shares no code with the planner."""
-    return ["llm-plan-memory", "llm-check-memory-plan"]
+def plan_passes(limits: dict[str, int]) -> list[str]:
+    """Outlined kernels to arena offsets, proved by a pass that shares no decision with the planner."""
+    sizes = f"max-num-tokens={limits['max_num_tokens']} max-batch-size={limits['max_batch_size']}"
+    return [f"llm-plan-memory{{{sizes}}}", "llm-check-memory-plan"]
 
 
-def export_plan(module: ir.Module) -> Any:
+def export_plan(module: ir.Module) -> dict[str, Any]:
     """The abstract plan (docs/plan-export.md) of a planned module, as a JSON value."""
+    from mlir import ir
     from mlir.passmanager import PassManager
 
-    with tempfile.NamedTemporaryFile(suffix=".json") as file, module.context:
-        PassManager.parse(f"builtin.module(llm-export-plan{{output={file.name}}})").run(module.operation)
-        return json.load(file)
+    with module.context:
+        PassManager.parse("builtin.module(llm-export-plan)").run(module.operation)
+        attributes = module.operation.attributes
+        text = ir.StringAttr(attributes["llm.plan"]).value
+        del attributes["llm.plan"]
+    return json.loads(text)
 
 
 class IrDump:

@@ -25,13 +25,12 @@ _BUFFER_ALIGNMENT = 256
 
 
 def build_plan(
-    abstract: Json, kernels: Mapping[str, CompiledKernel], max_num_tokens: int, constants: Json
+    abstract: Json, kernels: Mapping[str, CompiledKernel], max_num_tokens: int, max_blocks_per_seq: int
 ) -> tuple[Json, dict[str, bytes]]:
     """The plan as a JSON value, and the code objects that it names: path in the engine -> bytes.
 
     abstract:  what `llm-export-plan` wrote.
     kernels:   by symbol of the `llm.kernel`; their variants cover 1..max_num_tokens.
-    constants: the plan's `constants`.
     """
     binder = _Binder(abstract)
     used = {step["kernel"] for step in abstract["launches"]}
@@ -52,7 +51,7 @@ def build_plan(
     arena = abstract["arena"]
     plan = {
         "plan_version": PLAN_VERSION,
-        "constants": constants,
+        "constants": {**abstract["constants"], "max_blocks_per_seq": max_blocks_per_seq},
         "kv_cache": abstract["kv_cache"],
         "arena": {
             "bytes": arena["bytes"],

@@ -24,6 +24,7 @@ class Target:
     kv_cache_dtypes:    element types of the KV cache; the first is the default.
     block_sizes:        tokens of a KV block that the kernels take; the first is the default.
     max_shared_bytes:   shared memory of one block, 0 on a CPU.
+    glu_block:          rows of gate and of up that a merged projection interleaves at a time.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Target:
     kv_cache_dtypes: tuple[str, ...]
     block_sizes: tuple[int, ...]
     max_shared_bytes: int = 0
+    glu_block: int = 1
     summary: str = ""
 
     @property
@@ -95,6 +97,7 @@ _NAMED = {
             kv_cache_dtypes=("bf16", "f16"),
             block_sizes=(64,),
             max_shared_bytes=232448,
+            glu_block=8,
             summary="NVIDIA Hopper (H100, H200); no GPU needed to compile",
         ),
     )

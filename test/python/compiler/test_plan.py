@@ -8,6 +8,7 @@ from llmc.compiler.plan import buffer_bytes, build_plan, evaluate, referenced_we
 
 HOST = CodeObject("host", b"so")
 ABSTRACT = {
+    "constants": {"vocab_size": 8, "max_num_tokens": 256, "max_batch_size": 16},
     "arena": {
         "bytes": 4096,
         "lower_bound": 3000,
@@ -78,7 +79,7 @@ KERNELS = {
 
 
 def plan(abstract=ABSTRACT, kernels=KERNELS):
-    return build_plan(copy.deepcopy(abstract), kernels, 256, {"vocab_size": 8})
+    return build_plan(copy.deepcopy(abstract), kernels, 256, 4)
 
 
 def test_ranges_cut_where_a_variant_changes():

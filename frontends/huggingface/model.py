@@ -39,11 +39,18 @@ def build_model(
     except (ValueError, TypeError, AttributeError, ImportError, RuntimeError) as error:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise FrontendError(f"cannot build a {config.model_type} model from its config: {reason}") from None
+    _refuse_experts(model)
     model.eval()
     model.requires_grad_(False)
     buffers = _constant_buffers(model)
     rope.freeze(model, config, max_seq_len)
     return model, buffers
+
+
+def _refuse_experts(model: torch.nn.Module) -> None:
+    for name, module in model.named_modules():
+        if hasattr(module, "_apply_gate"):  # what transformers gives every class of experts
+            raise FrontendError(f"mixture of experts ({type(module).__name__} at {name}) is not supported yet")
 
 
 def _constant_buffers(model: torch.nn.Module) -> dict[str, np.ndarray]:

@@ -101,6 +101,19 @@ def test_tied_model_with_a_copy_of_the_head(tmp_path: Path) -> None:
     assert "lm_head" not in str(imported.module)
 
 
+def test_attention_outside_the_interface(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "falcon", "num_hidden_layers": 1}))
+    with pytest.raises(FrontendError, match="falcon models of transformers do not take their attention from outside"):
+        import_checkpoint(tmp_path)
+
+
+def test_mixture_of_experts(tmp_path: Path) -> None:
+    sizes = {"num_hidden_layers": 1, "hidden_size": 32, "intermediate_size": 32, "vocab_size": 64}
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "mixtral", **sizes}))
+    with pytest.raises(FrontendError, match=r"mixture of experts \(MixtralExperts at model\.layers\.0\.mlp\.experts\)"):
+        import_checkpoint(tmp_path)
+
+
 @pytest.mark.parametrize("key", ["rope_scaling", "rope_parameters"])
 def test_unknown_rope_type(tmp_path: Path, key: str) -> None:
     rope = {"rope_type": "spiral", "factor": 2.0, "rope_theta": 10000.0}

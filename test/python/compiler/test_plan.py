@@ -123,6 +123,16 @@ def test_workspace_becomes_a_buffer_of_the_arena():
     }  # fmt: skip
 
 
+def test_rows_are_those_of_the_first_result():
+    """One kernel, launched for tokens and for logit rows."""
+    norm = kernel("norm_0", [Variant((launch("norm_0", {"i32": "rows"}, grid=(["ceildiv", "rows", 8], 1, 1)),))])
+    steps = [{"kernel": "norm_0", "operands": [{"buffer": 0}], "results": [result]} for result in (0, 1)]
+    document, _ = plan({**ABSTRACT, "launches": steps}, {"norm_0": norm})
+    tokens, logits = document["ranges"][0]["launches"]
+    assert (tokens["grid"][0], tokens["args"]) == (["ceildiv", "T", 8], [{"i32": "T"}])
+    assert (logits["grid"][0], logits["args"]) == (["ceildiv", "R", 8], [{"i32": "R"}])
+
+
 def test_tensor_maps_bind_their_base():
     document, _ = plan()
     assert document["ranges"][1]["launches"][3]["args"][1]["tensor_map"]["base"] == {"weight": "head"}

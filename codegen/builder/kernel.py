@@ -16,30 +16,20 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from llmc.dialects import tile
 from mlir import ir
 from mlir.dialects import scf
 
+from llmc.dialects import tile
+
 from . import types as t
 from .location import here
-from .values import Operand, Value, constant
+from .matrix import MatrixOps
+from .values import Operand, Value, constant, enum, i32, one_or_all, values
 
 Body = Callable[..., Any]
 
 
-def _values(result: Any) -> list[Value]:
-    """What a loop body returned, as a list: nothing, one value or several."""
-    if result is None:
-        return []
-    return list(result) if isinstance(result, (tuple, list)) else [result]
-
-
-def _one_or_all(results: Sequence[ir.Value]) -> Any:
-    wrapped = [Value(r) for r in results]
-    return wrapped[0] if len(wrapped) == 1 else tuple(wrapped)
-
-
-class KernelBuilder:
+class KernelBuilder(MatrixOps):
     """One kernel in one module.
 
     Must be used inside an MLIR context that knows the dialects (`llmc.dialects.register`).
@@ -86,17 +76,17 @@ class KernelBuilder:
         op = scf.IfOp(condition.ir, list(results), hasElse=True, loc=here())
         for block, body in ((op.then_block, then), (op.else_block, otherwise)):
             with ir.InsertionPoint(block):
-                scf.YieldOp([v.ir for v in _values(body())])
-        return _one_or_all(op.results)
+                scf.YieldOp([v.ir for v in values(body())])
+        return one_or_all(op.results)
 
     def for_(self, lower: Operand, upper: Operand, step: Operand, body: Body, init: Sequence[Value] = ()) -> Any:
         """`scf.for` over i32; `body(index, *carried)` returns the next carried values."""
-        bounds = [self.i32(bound).ir for bound in (lower, upper, step)]
+        bounds = [i32(bound).ir for bound in (lower, upper, step)]
         op = scf.ForOp(*bounds, [v.ir for v in init], loc=here())
         with ir.InsertionPoint(op.body):
             carried = [Value(v) for v in op.inner_iter_args]
-            scf.YieldOp([v.ir for v in _values(body(Value(op.induction_variable), *carried))])
-        return _one_or_all(op.results)
+            scf.YieldOp([v.ir for v in values(body(Value(op.induction_variable), *carried))])
+        return one_or_all(op.results)
 
     def while_(self, condition: Body, body: Body, init: Sequence[Value]) -> Any:
         """`scf.while`: `condition(*state)` returns i1, `body(*state)` the next state."""
@@ -108,8 +98,8 @@ class KernelBuilder:
             state = [Value(v) for v in before.arguments]
             scf.ConditionOp(condition(*state).ir, [v.ir for v in state])
         with ir.InsertionPoint(after):
-            scf.YieldOp([v.ir for v in _values(body(*(Value(v) for v in after.arguments)))])
-        return _one_or_all(op.results)
+            scf.YieldOp([v.ir for v in values(body(*(Value(v) for v in after.arguments)))])
+        return one_or_all(op.results)
 
     def for_each(
         self,
@@ -124,32 +114,32 @@ class KernelBuilder:
         """Deals the indexes to the threads of the scope, `vector` neighbours at a time."""
         op = tile.ForEachOp(
             [v.type for v in init],
-            self.i32(lower).ir,
-            self.i32(upper).ir,
+            i32(lower).ir,
+            i32(upper).ir,
             [v.ir for v in init],
             vector=vector,
-            scope=_enum("scope", scope) if scope else None,
+            scope=enum("scope", scope) if scope else None,
             loc=here(),
         )
         block = op.regions[0].blocks.append(t.i32(), *[v.type for v in init])
         with ir.InsertionPoint(block):
             index, *carried = (Value(v) for v in block.arguments)
-            tile.YieldOp([v.ir for v in _values(body(index, *carried))])
-        return _one_or_all(op.results)
+            tile.YieldOp([v.ir for v in values(body(index, *carried))])
+        return one_or_all(op.results)
 
     # -- scalars ---------------------------------------------------------------------------
 
     def i32(self, number: Operand) -> Value:
-        return number if isinstance(number, Value) else constant(number, t.i32())
+        return i32(number)
 
     def f32(self, number: float) -> Value:
         return constant(number, t.f32())
 
     def program_id(self, axis: str = "x") -> Value:
-        return Value(tile.ProgramIdOp(_enum("axis", axis), results=[t.i32()], loc=here()).result)
+        return Value(tile.ProgramIdOp(enum("axis", axis), results=[t.i32()], loc=here()).result)
 
     def num_programs(self, axis: str = "x") -> Value:
-        return Value(tile.NumProgramsOp(_enum("axis", axis), results=[t.i32()], loc=here()).result)
+        return Value(tile.NumProgramsOp(enum("axis", axis), results=[t.i32()], loc=here()).result)
 
     def thread_index(self) -> Value:
         return Value(tile.ThreadIndexOp(results=[t.i32()], loc=here()).result)
@@ -169,9 +159,9 @@ class KernelBuilder:
         op = tile.LoadOp(
             type_,
             memory.ir,
-            [self.i32(i).ir for i in indices],
+            [i32(i).ir for i in indices],
             condition=condition.ir if condition else None,
-            cache=_enum("cache", cache) if cache else None,
+            cache=enum("cache", cache) if cache else None,
             loc=here(),
         )
         return Value(op.result)
@@ -180,7 +170,7 @@ class KernelBuilder:
         tile.StoreOp(
             value.ir,
             memory.ir,
-            [self.i32(i).ir for i in indices],
+            [i32(i).ir for i in indices],
             condition=condition.ir if condition else None,
             loc=here(),
         )
@@ -195,15 +185,15 @@ class KernelBuilder:
         """`add`, `max`, `min` of one value, or `argmax` of (value, index), over the scope."""
         op = tile.ReduceOp(
             [v.type for v in values],
-            _enum("reduce", kind),
+            enum("reduce", kind),
             [v.ir for v in values],
-            scope=_enum("scope", scope) if scope else None,
+            scope=enum("scope", scope) if scope else None,
             loc=here(),
         )
-        return _one_or_all(op.results)
+        return one_or_all(op.results)
 
     def barrier(self, scope: str | None = None) -> None:
-        tile.BarrierOp(scope=_enum("scope", scope) if scope else None, loc=here())
+        tile.BarrierOp(scope=enum("scope", scope) if scope else None, loc=here())
 
     def pdl_wait(self) -> None:
         """Waits for the predecessors; nothing where the kernel is not under PDL."""
@@ -220,7 +210,3 @@ def _element(memory: ir.Type) -> ir.Type:
     # Their parameters are not visible through MLIR's C API.
     inner = str(memory).split("<", 1)[1].rsplit(">", 1)[0].split(",")[0]
     return ir.Type.parse(inner.rsplit("x", 1)[-1])
-
-
-def _enum(mnemonic: str, value: str) -> ir.Attribute:
-    return ir.Attribute.parse(f"#tile<{mnemonic} {value}>")

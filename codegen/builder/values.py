@@ -8,7 +8,8 @@ is a size or an index. No operator hides a synchronisation or a memory access.
 
 from __future__ import annotations
 
-from typing import Union
+from collections.abc import Sequence
+from typing import Any, Union
 
 from mlir import ir
 from mlir.dialects import arith, math
@@ -170,6 +171,27 @@ class Value:
 
     def rsqrt(self) -> Value:
         return Value(math.RsqrtOp(self.ir, loc=here()).result)
+
+
+def i32(number: Operand) -> Value:
+    return number if isinstance(number, Value) else constant(number, t.i32())
+
+
+def values(result: Any) -> list[Value]:
+    """What a region's function returned, as a list: nothing, one value or several."""
+    if result is None:
+        return []
+    return list(result) if isinstance(result, (tuple, list)) else [result]
+
+
+def one_or_all(results: Sequence[ir.Value]) -> Any:
+    wrapped = [Value(result) for result in results]
+    return wrapped[0] if len(wrapped) == 1 else tuple(wrapped)
+
+
+def enum(mnemonic: str, value: str) -> ir.Attribute:
+    """An enum attribute of the tile dialect."""
+    return ir.Attribute.parse(f"#tile<{mnemonic} {value}>")
 
 
 def _conversion(source: ir.Type, target: ir.Type) -> type:

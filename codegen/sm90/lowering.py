@@ -1,0 +1,62 @@
+"""From a tile module to a cubin: `tile-to-nvvm`, LLVM's NVPTX back end, ptxas."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mlir import ir
+from mlir.dialects import gpu
+from mlir.passmanager import PassManager
+
+from ..assemble import assemble
+from ..builder import KernelBuilder
+from ..kernel import CodeObject, Entry
+
+ARCH = "sm_90a"
+PTX_FEATURES = "+ptx83"
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """An entry and its text at each level."""
+
+    entry: Entry
+    tile: str
+    llvm: str
+    ptx: str
+
+
+def lower(kernel: KernelBuilder, name: str) -> Lowered:
+    """Lowers and assembles one kernel.
+
+    Raises `mlir.ir.MLIRError` when a verifier or a pass refuses it and
+    `llmc.compiler.errors.InternalError` when ptxas does, or would make it slow.
+    """
+    module = kernel.module
+    module.operation.verify()
+    tile_text = module.operation.get_asm(enable_debug_info=False)
+    context = module.context
+    with context, ir.Location.unknown():
+        PassManager.parse(f"builtin.module(tile-to-nvvm{{chip={ARCH} features={PTX_FEATURES}}})").run(module.operation)
+        llvm_text = str(module)
+        (gpu_module,) = (op for op in module.body.operations if op.operation.name == "gpu.module")
+        attributes = gpu_module.operation.attributes
+        threads = ir.IntegerAttr(attributes["tile.threads"]).value
+        shared = ir.IntegerAttr(attributes["tile.shared_memory"]).value
+        pdl = "tile.pdl" in attributes
+        PassManager.parse("builtin.module(gpu-module-to-binary{format=isa})").run(module.operation)
+        (binary,) = (op for op in module.body.operations if op.operation.name == "gpu.binary")
+        (object_,) = ir.ArrayAttr(binary.operation.attributes["objects"])
+        ptx = bytes(gpu.ObjectAttr(object_).object).rstrip(b"\0").decode()
+    assembly = assemble(ptx, ARCH)
+    usage = assembly.usage[name]
+    entry = Entry(
+        name=name,
+        code=CodeObject("cubin", assembly.cubin),
+        block=(threads, 1, 1),
+        shared_bytes=shared,
+        pdl=pdl,
+        registers=usage.registers,
+        spill_bytes=usage.spill_bytes,
+    )
+    return Lowered(entry, tile_text, llvm_text, ptx)

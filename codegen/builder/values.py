@@ -56,12 +56,18 @@ class Value:
     def _other(self, other: Operand) -> Value:
         if not isinstance(other, Value):
             return constant(other, self.type)
+        if isinstance(self.type, ir.VectorType) and other.type == element_type(self.type):
+            return splat(other, self.type.shape[0])
         if other.type != self.type:
             raise TypeError(f"operands of different types: {self.type} and {other.type}")
         return other
 
     def _binary(self, other: Operand, float_op: object, int_op: object, swap: bool = False) -> Value:
-        lhs, rhs = self, self._other(other)
+        if isinstance(other, Value) and isinstance(other.type, ir.VectorType) and self.type == element_type(other.type):
+            # A scalar beside a vector counts for every element.
+            lhs, rhs = splat(self, other.type.shape[0]), other
+        else:
+            lhs, rhs = self, self._other(other)
         if swap:
             lhs, rhs = rhs, lhs
         op = float_op if is_float(self.type) else int_op
@@ -168,6 +174,19 @@ class Value:
 
     def exp2(self) -> Value:
         return Value(math.Exp2Op(self.ir, loc=here()).result)
+
+    def sum(self) -> Value:
+        """Sum of the elements of a vector, as a scalar."""
+        from mlir.dialects import vector
+
+        kind = ir.Attribute.parse("#vector.kind<add>")
+        return Value(vector.ReductionOp(element_type(self.type), kind, self.ir, loc=here()).result)
+
+    def __getitem__(self, index: int) -> Value:
+        """One element of a vector."""
+        from mlir.dialects import vector
+
+        return Value(vector.ExtractOp(self.ir, [], [index], loc=here()).result)
 
     def rsqrt(self) -> Value:
         return Value(math.RsqrtOp(self.ir, loc=here()).result)

@@ -160,7 +160,7 @@ class KernelBuilder(MatrixOps):
             type_,
             memory.ir,
             [i32(i).ir for i in indices],
-            condition=condition.ir if condition else None,
+            condition=condition.ir if condition is not None else None,
             cache=enum("cache", cache) if cache else None,
             loc=here(),
         )
@@ -171,7 +171,7 @@ class KernelBuilder(MatrixOps):
             value.ir,
             memory.ir,
             [i32(i).ir for i in indices],
-            condition=condition.ir if condition else None,
+            condition=condition.ir if condition is not None else None,
             loc=here(),
         )
 

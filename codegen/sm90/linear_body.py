@@ -1,0 +1,150 @@
+"""What a `linear` kernel computes: its sizes, and its epilogue as elements of the body.
+
+The epilogue (bias, gated activation, residual, casts) is replayed on the accumulator's elements
+by the kernel that holds them; this file knows how a body value maps to memory there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from mlir import ir
+
+from ..builder import KernelBuilder, Value
+from ..builder import types as t
+from ..kernel import Argument
+from . import activations
+from .body import Body, UnsupportedKernel, element, last, pointer, shape
+from .replay import Replay, enum_name
+
+
+@dataclass(frozen=True)
+class LinearBody:
+    """A `linear` kernel: y[T, N] = x[T, K] w[N, K]^T, then the epilogue to [T, columns]."""
+
+    body: Body
+
+    @property
+    def op(self) -> Any:
+        return self.body.find("llm.linear")
+
+    @property
+    def input(self) -> ir.Value:
+        return self.op.operands[0]
+
+    @property
+    def weight(self) -> ir.Value:
+        return self.op.operands[1]
+
+    @property
+    def n(self) -> int:
+        return shape(self.weight)[0] or 0
+
+    @property
+    def k(self) -> int:
+        return last(self.weight)
+
+    @property
+    def result(self) -> ir.Value:
+        results = self.body.results
+        if len(results) != 1:
+            raise UnsupportedKernel(f"@{self.body.name}: expected one result, found {len(results)}")
+        return results[0]
+
+    @property
+    def columns(self) -> int:
+        """Columns of the result: N, or N / 2 behind a packed GLU."""
+        return last(self.result)
+
+    @property
+    def rows(self) -> str:
+        """The size of the leading dimension: `R` for logits, where the input has R rows."""
+        return "R" if self.columns_are_logits else "T"
+
+    @property
+    def columns_are_logits(self) -> bool:
+        attributes = self.body.kernel.attributes
+        return "rows" in attributes and ir.StringAttr(attributes["rows"]).value == "R"
+
+    @property
+    def glu(self) -> Any | None:
+        found = self.body.all("llm.packed_glu")
+        return found[0] if found else None
+
+    @property
+    def extra(self) -> list[ir.Value]:
+        """Arguments that only the epilogue reads: bias, residual, ..."""
+        return [a for a in self.body.block.arguments if a not in (self.input, self.weight)]
+
+    def check(self) -> None:
+        """Raises UnsupportedKernel for what the tensor-core kernels cannot take."""
+        for value, name in ((self.input, "input"), (self.weight, "weight")):
+            if element(value) not in (t.bf16(), t.f16()):
+                raise UnsupportedKernel(f"@{self.body.name}: expected a 16-bit {name}, found {value.type}")
+            if not self.body.is_argument(value):
+                raise UnsupportedKernel(f"@{self.body.name}: the {name} must be an argument of the kernel")
+        if self.k % 8:
+            raise UnsupportedKernel(f"@{self.body.name}: K = {self.k} is not a multiple of 8, as TMA needs")
+        glu = self.glu
+        if glu is not None and (
+            enum_name(glu.attributes["layout"]) != "interleaved" or ir.IntegerAttr(glu.attributes["block"]).value != 8
+        ):
+            raise UnsupportedKernel(f"@{self.body.name}: expected gate and up interleaved in blocks of 8")
+
+    def parameters(self) -> dict[str, ir.Type]:
+        """Kernel parameters of the epilogue: the result, then the extra operands."""
+        types = {"out": pointer(self.result)}
+        return types | {f"extra{i}": pointer(a, weight=shape(a)[0] is not None) for i, a in enumerate(self.extra)}
+
+    def arguments(self) -> list[Argument]:
+        return [{"result": 0}, *(self.body.operand(a) for a in self.extra)]
+
+
+class Epilogue:
+    """Finishes elements of the product and stores them.
+
+    `memory` are the kernel's values for `LinearBody.parameters()`, in order.
+    """
+
+    def __init__(self, k: KernelBuilder, linear: LinearBody, memory: list[Value]):
+        self._k = k
+        self._linear = linear
+        self._out = memory[0]
+        self._extra = dict(zip(linear.extra, memory[1:], strict=True))
+
+    def finish(self, product: Value, row: Value, column: Value, inside: Value, *, up: Value | None = None) -> None:
+        """Stores the element(s) of row `row` from column `column` of the result on.
+
+        `product` is a scalar or a vector of neighbours in a row (then `column` is that of the
+        first); with a GLU it is the gate and `up` the other factor. Where `inside` is false,
+        nothing is read or stored.
+        """
+        linear = self._linear
+        width = product.type.shape[0] if isinstance(product.type, ir.VectorType) else 1
+        known = {linear.op.results[0]: self._biased(product, column, inside, width)}
+        if linear.glu is not None:
+            if up is None:
+                raise ValueError("a gated epilogue needs both factors")
+            kind = enum_name(linear.glu.attributes["kind"])
+            known = {linear.glu.results[0]: activations.apply(kind, product) * up}
+        loaders = {a: (lambda a=a: self._load(a, row, column, inside, width)) for a in linear.extra}
+        value = Replay(self._k, known, loaders).value(linear.result)
+        at = row.to(t.i64()) * linear.columns + column.to(t.i64())
+        self._k.store(value.to(element(linear.result)), self._out, at, condition=inside)
+
+    def _biased(self, product: Value, column: Value, inside: Value, width: int) -> Value:
+        operands = list(self._linear.op.operands)
+        if len(operands) < 3:
+            return product
+        if self._linear.glu is not None:
+            raise UnsupportedKernel("a bias in front of a packed GLU")
+        bias = self._k.load(self._extra[operands[2]], column, count=width, condition=inside)
+        return product + bias.to(t.f32())
+
+    def _load(self, value: ir.Value, row: Value, column: Value, inside: Value, width: int) -> Value:
+        memory = self._extra[value]
+        if len(shape(value)) == 1:
+            return self._k.load(memory, column, count=width, condition=inside).to(t.f32())
+        at = row.to(t.i64()) * self._linear.columns + column.to(t.i64())
+        return self._k.load(memory, at, count=width, condition=inside).to(t.f32())

@@ -132,6 +132,9 @@ class KernelBuilder(MatrixOps):
     def i32(self, number: Operand) -> Value:
         return i32(number)
 
+    def zero(self, type_: ir.Type) -> Value:
+        return constant(0, type_)
+
     def f32(self, number: float) -> Value:
         return constant(number, t.f32())
 

@@ -104,10 +104,11 @@ class _Kernel:
             self.kv_len = k.load(lengths, sequence)
             self.base = tile * ROWS
             self.first_page, self.last_page = self._pages()
-            with k.role("load", warps=1, elected=True):
-                self._load()
+            # The warpgroup first: it starts at a warpgroup's warp, and the loader follows.
             with k.role("math", warps=4):
                 self._math()
+            with k.role("load", warps=1, elected=True):
+                self._load()
         tiles: Expression = ["add", ceildiv(mul("T", self.group), ROWS), "S"]
         return k, (tiles, self.kv.heads, 1), self._arguments()
 

@@ -1,0 +1,95 @@
+"""Kernels for sm_90 (Hopper): one generator for each kind of `llm.kernel`.
+
+    kernels = compile_kernels(module, target, limits)
+
+Each generator is a module with `build(kernel_op, ...)`, which returns the tile kernel, its grid
+and its arguments; this file chooses configurations and token ranges, and lowers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from mlir import ir
+
+from ..builder import KernelBuilder
+from ..kernel import Argument, CompiledKernel, Expression, Launch, Variant
+from . import attention, embedding, linear_large, linear_small, norm, rope_append, rope_table
+from .body import Body, UnsupportedKernel
+from .linear_body import LinearBody
+from .lowering import Lowered, lower
+
+Built = tuple[KernelBuilder, tuple[Expression, ...], list[Argument]]
+
+_SIMPLE: dict[str, Callable[[Any], Built]] = {
+    "attention": attention.build,
+    "embedding": embedding.build,
+    "norm": norm.build,
+    "rope_append": rope_append.build,
+    "rope_table": rope_table.build,
+}
+
+
+def compile_kernels(module: ir.Module, target: Any, limits: dict[str, int]) -> Iterator[CompiledKernel]:
+    """Machine code of every `llm.kernel` of an outlined module, in order.
+
+    limits: the engine's limits; tensor maps of activations have `max_num_tokens` rows.
+    Raises UnsupportedKernel when a kernel is of a kind that sm_90 has no generator for.
+    """
+    with module.context, ir.Location.unknown():
+        for op in module.body.operations:
+            if op.operation.name == "llm.kernel":
+                yield compile_kernel(op, limits)
+
+
+def compile_kernel(kernel_op: Any, limits: dict[str, int]) -> CompiledKernel:
+    body = Body(kernel_op)
+    anchor = ir.StringAttr(kernel_op.attributes["anchor"]).value
+    if anchor == "linear":
+        return _linear(kernel_op, limits)
+    if anchor not in _SIMPLE:
+        raise UnsupportedKernel(f"@{body.name}: sm_90 has no kernel of kind '{anchor}'")
+    lowered, launch = _lower(_SIMPLE[anchor](kernel_op), body.name)
+    return CompiledKernel(body.name, anchor, (Variant((launch,)),), _texts([lowered]))
+
+
+def _linear(kernel_op: Any, limits: dict[str, int]) -> CompiledKernel:
+    """Few tokens: one kernel for each width; more: the persistent one."""
+    linear = LinearBody(Body(kernel_op))
+    max_tokens = limits["max_num_tokens"]
+    variants, lowered, first = [], [], 1
+    for width in linear_small.WIDTHS:
+        if first > max_tokens:
+            break
+        config = linear_small.choose(linear.n, linear.k, width, linear.glu is not None)
+        built = linear_small.build(kernel_op, max_tokens, config)
+        code, launch = _lower(built, f"{linear.body.name}_t{width}")
+        variants.append(Variant((launch,), first, width))
+        lowered.append(code)
+        first = width + 1
+    if first <= max_tokens:
+        config = linear_large.choose(linear.n, max_tokens)
+        code, launch = _lower(linear_large.build(kernel_op, max_tokens, config), linear.body.name)
+        variants.append(Variant((launch,), first, None))
+        lowered.append(code)
+    else:
+        variants[-1] = replace(variants[-1], max_tokens=None)
+    return CompiledKernel(linear.body.name, "linear", tuple(variants), _texts(lowered))
+
+
+def _lower(built: Built, name: str) -> tuple[Lowered, Launch]:
+    kernel, grid, arguments = built
+    lowered = lower(kernel, name)
+    return lowered, Launch(lowered.entry, (grid[0], grid[1], grid[2]), tuple(arguments))
+
+
+def _texts(lowered: list[Lowered]) -> dict[str, str]:
+    """One text a level; kernels of several variants follow one another."""
+    join = "\n// -----\n\n".join
+    return {
+        "tile": join(code.tile for code in lowered),
+        "llvm": join(code.llvm for code in lowered),
+        "ptx": "\n".join(code.ptx for code in lowered),
+    }

@@ -58,16 +58,6 @@ class LinearBody:
         return last(self.result)
 
     @property
-    def rows(self) -> str:
-        """The size of the leading dimension: `R` for logits, where the input has R rows."""
-        return "R" if self.columns_are_logits else "T"
-
-    @property
-    def columns_are_logits(self) -> bool:
-        attributes = self.body.kernel.attributes
-        return "rows" in attributes and ir.StringAttr(attributes["rows"]).value == "R"
-
-    @property
     def glu(self) -> Any | None:
         found = self.body.all("llm.packed_glu")
         return found[0] if found else None

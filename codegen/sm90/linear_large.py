@@ -94,7 +94,7 @@ class _Kernel:
                 self._load()
             with k.role("math", warps=8, regs=232):
                 self._math(Epilogue(k, linear, memory))
-        rows: Expression = linear.rows
+        rows: Expression = "rows"
         grid = ["min", SMS, mul(ceildiv(rows, config.block_m), -(-linear.n // config.block_n))]
         arguments: list[Argument] = [
             tensor_map(linear.body.operand(linear.input), linear.k, self.max_tokens, config.block_m),

@@ -21,7 +21,7 @@ THREADS = 256
 
 
 def build(kernel_op: Any) -> tuple[KernelBuilder, tuple[Expression, ...], list[Argument]]:
-    """Grid: one block for each row, T of them, or R behind a gather."""
+    """Grid: one block for each row of the result."""
     body = Body(kernel_op)
     norms = body.all("llm.rms_norm") + body.all("llm.layer_norm")
     if len(norms) != 1:
@@ -74,10 +74,9 @@ def build(kernel_op: Any) -> tuple[KernelBuilder, tuple[Expression, ...], list[A
 
         k.for_each(0, hidden, finish, vector=width)
         k.pdl_launch()
-    rows: Expression = "R" if gathers else "T"
     launch: list[Argument] = [body.operand(a) for a in arguments]
     launch += [{"result": i} for i in range(len(results))]
-    return k, (rows, 1, 1), launch
+    return k, ("rows", 1, 1), launch
 
 
 def _statistics(k: KernelBuilder, norm: Any, hidden: int, width: int, input_at: Any) -> tuple[Value, Value | None]:

@@ -85,8 +85,16 @@ class _Kernel:
         ids = t.ptr(t.i32())
         extra = {name: pointer(v, weight=True) for name, v in self._extra()}
         (self.q, self.out, self.k_map, self.v_map, starts, lengths, table, sequences, width, *more) = k.arguments(
-            q=pointer(self.query), out=t.ptr(self.dtype), k=kv_map, v=kv_map, starts=ids, lengths=ids, table=ids,
-            sequences=t.i32(), width=t.i32(), **extra,
+            q=pointer(self.query),
+            out=t.ptr(self.dtype),
+            k=kv_map,
+            v=kv_map,
+            starts=ids,
+            lengths=ids,
+            table=ids,
+            sequences=t.i32(),
+            width=t.i32(),
+            **extra,
         )
         self.extra = dict(zip((name for name, _ in self._extra()), more, strict=True))
         with k.body():

@@ -58,7 +58,9 @@ def choose(n: int, tokens: int) -> Config:
     return Config(block_n=128, stages=6)
 
 
-def build(kernel_op: Any, max_tokens: int, config: Config) -> tuple[KernelBuilder, tuple[Expression, ...], list[Argument]]:
+def build(
+    kernel_op: Any, max_tokens: int, config: Config
+) -> tuple[KernelBuilder, tuple[Expression, ...], list[Argument]]:
     """Grid: one block a multiprocessor, fewer when there are fewer tiles."""
     if reason := config.why_invalid():
         raise ValueError(reason)
@@ -141,9 +143,7 @@ class _Kernel:
                 0,
                 self.steps,
                 1,
-                lambda _, acc: k.consume(
-                    self.ring, self.slots, lambda a, b: multiply(acc, a, b), [self.acc], keep=1
-                ),
+                lambda _, acc: k.consume(self.ring, self.slots, lambda a, b: multiply(acc, a, b), [self.acc], keep=1),
                 [k.zero_acc(self.acc)],
             )
             product = k.wgmma_wait([acc], [t.frag((ROWS, config.block_n), t.f32())])

@@ -75,7 +75,9 @@ def _up(value: int, step: int) -> int:
     return -(-value // step) * step
 
 
-def build(kernel_op: Any, max_tokens: int, config: Config) -> tuple[KernelBuilder, tuple[Expression, ...], list[Argument]]:
+def build(
+    kernel_op: Any, max_tokens: int, config: Config
+) -> tuple[KernelBuilder, tuple[Expression, ...], list[Argument]]:
     """Grid: one block for each `config.rows` rows of w."""
     linear = LinearBody(Body(kernel_op))
     linear.check()

@@ -88,9 +88,7 @@ def _statistics(k: KernelBuilder, norm: Any, hidden: int, width: int, input_at: 
         return (total * (1.0 / hidden) + eps).rsqrt(), None
     mean = _total(k, k.for_each(0, hidden, lambda i, s: s + input_at(i), [zero], vector=width), width) * (1.0 / hidden)
     # A second pass for the variance: the difference of two large sums would lose it.
-    deviation = k.for_each(
-        0, hidden, lambda i, s: s + _square(input_at(i) - splat(mean, width)), [zero], vector=width
-    )
+    deviation = k.for_each(0, hidden, lambda i, s: s + _square(input_at(i) - splat(mean, width)), [zero], vector=width)
     scale = (_total(k, deviation, width) * (1.0 / hidden) + eps).rsqrt()
     return scale, -(mean * scale)
 

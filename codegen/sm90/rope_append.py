@@ -44,9 +44,7 @@ class _Kernel:
         k = self.k
         types = {f"in{i}": pointer(a, weight=shape(a)[0] is not None) for i, a in enumerate(self.tensors)}
         cache = t.ptr(self.cache_element)
-        *inputs, q, kc, vc, slots = k.arguments(
-            **types, q=pointer(self.result), k=cache, v=cache, slots=t.ptr(t.i32())
-        )
+        *inputs, q, kc, vc, slots = k.arguments(**types, q=pointer(self.result), k=cache, v=cache, slots=t.ptr(t.i32()))
         self.memory = dict(zip(self.tensors, inputs, strict=True))
         heads = [self.queries, self.keys, self.values]
         total = sum(h.count for h in heads)

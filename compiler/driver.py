@@ -86,12 +86,16 @@ class Compilation:
     @functools.cached_property
     def imported(self) -> ImportedModel:
         """Phases torch and llm: the checkpoint as a dense graph."""
+        from mlir import ir
+
         from llmc.frontends import FrontendError, ImportOptions, import_checkpoint
 
         options = ImportOptions(max_seq_len=self.options.max_seq_len, keep_torch=self._keep_torch)
+        context = ir.Context()
+        context.enable_multithreading(self.options.threads != 1)
         try:
             with self._progress.task(f"importing {self.model.name}"):
-                imported = import_checkpoint(self.model, options)
+                imported = import_checkpoint(self.model, options, context)
         except FrontendError as error:
             raise ModelError(str(error)) from None
         if self._dump:

@@ -38,8 +38,12 @@ def compile_kernels(
     if entry is not None:
         return {kernel.name: kernel for kernel in unpack_kernels(entry)}
     generator = _generator(resolved)
-    with progress.task(f"compiling kernels for {resolved.target.name}"):
-        kernels = list(generator.compile_kernels(module, resolved.target, limits))
+    kernels = []
+    count = sum(op.operation.name == "llm.kernel" for op in module.body.operations)
+    with progress.task(f"compiling kernels for {resolved.target.name}", count, "kernels") as advance:
+        for kernel in generator.compile_kernels(module, resolved.target, limits):
+            kernels.append(kernel)
+            advance(1)
     cache.put(key, pack_kernels(kernels))
     return {kernel.name: kernel for kernel in kernels}
 

@@ -8,14 +8,18 @@ from __future__ import annotations
 import argparse
 import contextlib
 import importlib
+import os
+import shlex
 import signal
 import sys
+import tempfile
+import traceback
 from collections.abc import Sequence
 from typing import NoReturn
 
 import llmc
 from llmc.compiler.cli.arguments import HelpFormatter
-from llmc.compiler.errors import CompileError
+from llmc.compiler.errors import CompileError, InternalError
 
 #: Subcommand -> one line for `llmc --help`; the module has the same name with a trailing `_cmd`.
 SUBCOMMANDS = {
@@ -70,11 +74,22 @@ def _guarded(arguments: argparse.Namespace) -> int:
         # The reader of our output went away (`llmc inspect ... | head`).
         sys.stderr.close()
         return 0
+    except Exception as error:
+        _complain(f"{type(error).__name__}: {error}\nThis is a bug in llmc. {_keep_traceback()}")
+        return InternalError.exit_code
 
 
 def _on_terminate(number: int, frame: object) -> NoReturn:
     # As an exception, so that half-written output is removed.
     raise SystemExit(_TERMINATED)
+
+
+def _keep_traceback() -> str:
+    """Writes the traceback to a file: it is for a bug report, not for the terminal."""
+    handle, name = tempfile.mkstemp(prefix="llmc-crash-", suffix=".txt")
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(f"llmc {llmc.__version__} {shlex.join(sys.argv[1:])}\n{traceback.format_exc()}")
+    return f"Report it with {name}"
 
 
 def _complain(message: str) -> None:

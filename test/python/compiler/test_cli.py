@@ -1,9 +1,10 @@
+import signal
 import subprocess
 import sys
 
 import pytest
 
-from llmc.compiler.cli import SUBCOMMANDS, main
+from llmc.compiler.cli import SUBCOMMANDS, inspect_cmd, main  # noqa: F401
 
 
 def test_version(capsys):
@@ -82,3 +83,45 @@ def test_run_imports_no_compiler(tmp_path):
     assert "torch" not in imported
     assert "transformers" not in imported
     assert "mlir" not in imported
+
+
+SLOW_COMMAND = """
+import sys, time
+from pathlib import Path
+from llmc.compiler.cli import compile_cmd, main
+from llmc.compiler.output import OutputFolder
+
+def run(arguments):
+    with OutputFolder(arguments.output) as out:
+        out.write("part", b"data")
+        print("writing", flush=True)
+        time.sleep(60)
+
+compile_cmd.run = run
+sys.exit(main(["compile", "model", "-o", sys.argv[1]]))
+"""
+
+
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)], ids=["SIGTERM", "SIGINT"])
+def test_a_killed_compilation_leaves_nothing(tmp_path, sent, code):
+    command = [sys.executable, "-c", SLOW_COMMAND, str(tmp_path / "engine")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "writing\n"
+        process.send_signal(sent)
+        _, errors = process.communicate(timeout=30)
+    assert process.returncode == code
+    assert "Traceback" not in errors
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_bug_is_one_message_and_keeps_its_traceback(capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr("llmc.compiler.cli.inspect_cmd.run", lambda arguments: 1 // 0)
+    assert main(["inspect", "engine"]) == 1
+    error = capsys.readouterr().err
+    assert "ZeroDivisionError" in error
+    assert "This is a bug in llmc" in error
+    assert "Traceback" not in error
+    [kept] = tmp_path.iterdir()
+    assert str(kept) in error
+    assert "Traceback" in kept.read_text()

@@ -1,0 +1,78 @@
+"""From a checkpoint through the command line to tokens, against transformers on the same weights."""
+
+import numpy as np
+import pytest
+import tiny_llama
+from llmc.compiler.cli import main
+
+pytest.importorskip("llmc.codegen.host", reason="needs the host code generator")
+pytest.importorskip("llmc.runtime", reason="needs the runtime")
+
+PROMPT = [256, 72, 101, 108, 108, 111, 44, 32, 119, 111, 114, 108, 100]
+VARIANTS = {
+    "gqa": {},
+    "mha, head dim 128, tied": {"num_key_value_heads": 4, "head_dim": 128, "tie_word_embeddings": True},
+    "llama3 rope": {
+        "rope_parameters": {
+            "rope_type": "llama3", "rope_theta": 500000.0, "factor": 8.0, "low_freq_factor": 1.0,
+            "high_freq_factor": 4.0, "original_max_position_embeddings": 64,
+        }
+    },
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module", params=VARIANTS.values(), ids=VARIANTS.keys())
+def compiled(request, tmp_path_factory):
+    root = tmp_path_factory.mktemp("end to end")
+    model = tiny_llama.save_model(root / "model", **request.param)
+    command = ["compile", str(model), "-o", str(root / "engine"), "--quiet", "--dtype", "float32", "--no_cache"]
+    assert main([*command, "--max_num_tokens", "64", "--max_batch_size", "4"]) == 0
+    return model, root / "engine"
+
+
+@pytest.fixture(scope="module")
+def reference(compiled):
+    import torch
+    import transformers
+
+    model = transformers.AutoModelForCausalLM.from_pretrained(compiled[0], dtype=torch.float32)
+    return model.eval()
+
+
+def test_logits_agree_with_transformers(compiled, reference):
+    """Float32 throughout: what differs is the order of sums."""
+    import torch
+    from llmc.runtime import load_engine
+
+    sequences = [PROMPT, PROMPT[:1], PROMPT[3:8] * 9]
+    with load_engine(compiled[1]) as engine:
+        logits = engine.forward(sequences)
+    for ids, found in zip(sequences, logits, strict=True):
+        with torch.no_grad():
+            expected = reference(torch.tensor([ids])).logits[0].numpy()
+        np.testing.assert_allclose(found, expected, atol=2e-3, rtol=0)
+
+
+def test_greedy_text_agrees_with_transformers(compiled, reference):
+    import torch
+    from llmc.runtime import SamplingParams, load_engine
+
+    with load_engine(compiled[1]) as engine:
+        [output] = engine.generate([PROMPT], SamplingParams(max_tokens=24, temperature=0.0, ignore_eos=True))
+    with torch.no_grad():
+        expected = reference.generate(
+            torch.tensor([PROMPT]), max_new_tokens=24, do_sample=False, eos_token_id=None, pad_token_id=0
+        )
+    assert output.outputs[0].token_ids == expected[0, len(PROMPT) :].tolist()
+
+
+def test_run_prints_text(compiled, capsys):
+    assert main(["run", str(compiled[1]), "Hello", "--max_tokens", "8", "--ignore_eos", "--stats"]) == 0
+    captured = capsys.readouterr()
+    assert captured.out.endswith("\n")
+    assert "tokens/s" in captured.err
+
+
+def test_a_prompt_that_is_too_long_is_one_message(compiled, capsys):
+    assert main(["run", str(compiled[1]), "x" * 300]) == 2
+    assert "llmc: error: " in capsys.readouterr().err

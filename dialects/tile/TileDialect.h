@@ -24,3 +24,16 @@
 
 #define GET_OP_CLASSES
 #include "dialects/tile/TileOps.h.inc"
+
+namespace llmc::tile {
+
+/// A role and the warps of the block that are set aside for it.
+struct RoleWarps {
+  RoleOp role;
+  int64_t first, reserved;
+};
+
+/// The roles of a kernel in order.
+llvm::SmallVector<RoleWarps> getRoleWarps(KernelOp kernel);
+
+} // namespace llmc::tile

@@ -65,26 +65,39 @@ void KernelOp::print(OpAsmPrinter &printer) {
                       /*printBlockTerminators=*/false);
 }
 
-/// Warps of the roles in order, rounded up to warpgroups where needed.
+SmallVector<RoleWarps> llmc::tile::getRoleWarps(KernelOp kernel) {
+  SmallVector<RoleWarps> placed;
+  auto roles = kernel.getBody().front().getOps<RoleOp>();
+  bool budgets = llvm::any_of(roles, [](RoleOp r) { return r.getRegs(); });
+  int64_t next = 0;
+  for (RoleOp role : roles) {
+    int64_t warps = role.getWarps();
+    if (budgets || warps % 4 == 0) {
+      next = llvm::alignTo(next, 4);
+      warps = llvm::alignTo(warps, 4);
+    }
+    placed.push_back({role, next, warps});
+    next += warps;
+  }
+  return placed;
+}
+
 static LogicalResult verifyRoles(KernelOp kernel) {
-  SmallVector<RoleOp> roles(kernel.getBody().front().getOps<RoleOp>());
+  SmallVector<RoleWarps> roles = getRoleWarps(kernel);
   if (roles.empty())
     return success();
-  bool budgets = llvm::any_of(roles, [](RoleOp r) { return r.getRegs(); });
+  bool budgets = llvm::any_of(
+      roles, [](RoleWarps r) { return r.role.getRegs(); });
   int64_t warps = 0, registers = 0;
   std::string sum;
   llvm::raw_string_ostream os(sum);
-  for (RoleOp role : roles) {
-    bool whole = budgets || role.getWarps() % 4 == 0;
-    int64_t own = whole ? llvm::alignTo(role.getWarps(), 4) : role.getWarps();
-    if (whole)
-      warps = llvm::alignTo(warps, 4);
-    warps += own;
+  for (auto [role, first, reserved] : roles) {
     if (budgets && !role.getRegs())
       return role.emitOpError("has no register budget while another role of "
                               "the kernel has one: name regs on all or none");
-    registers += own * 32 * role.getRegs().value_or(0);
-    os << (registers && sum.size() ? " + " : "") << own * 32 << " x "
+    warps = first + reserved;
+    registers += reserved * 32 * role.getRegs().value_or(0);
+    os << (sum.empty() ? "" : " + ") << reserved * 32 << " x "
        << role.getRegs().value_or(0);
   }
   if (registers > 65536)
@@ -94,7 +107,7 @@ static LogicalResult verifyRoles(KernelOp kernel) {
     return kernel.emitOpError("has ")
            << kernel.getThreads() << " threads but its roles take " << warps
            << " warps = " << warps * 32 << " threads";
-  Operation *next = roles.front();
+  Operation *next = roles.front().role;
   for (; next; next = next->getNextNode())
     if (!isa<RoleOp, YieldOp>(next))
       return next->emitOpError("comes after a tile.role; roles end a kernel");

@@ -51,13 +51,11 @@ def Tile_RoleOp : Tile_Op<"role", [HasParent<"KernelOp">,
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, I32Attr:$warps,
-                       OptionalAttr<I32Attr>:$regs, UnitAttr:$elected,
-                       OptionalAttr<I32Attr>:$first_warp);
+                       OptionalAttr<I32Attr>:$regs, UnitAttr:$elected);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     $sym_name `warps` `(` $warps `)` (`regs` `(` $regs^ `)`)?
-    (`elected` $elected^)? (`first_warp` `(` $first_warp^ `)`)?
-    $body attr-dict
+    (`elected` $elected^)? $body attr-dict
   }];
   let hasVerifier = 1;
 }

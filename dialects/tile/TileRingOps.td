@@ -17,8 +17,7 @@ def Tile_RingOp : Tile_Op<"ring", [HasParent<"KernelOp">]> {
   }];
   let arguments = (ins OptionalAttr<I32Attr>:$full_arrivals,
                        OptionalAttr<I32Attr>:$empty_arrivals,
-                       OptionalAttr<I32Attr>:$offset,
-                       OptionalAttr<I32Attr>:$barrier_offset);
+                       OptionalAttr<I32Attr>:$offset);
   let results = (outs Tile_Ring:$ring);
   let assemblyFormat = "attr-dict `:` type($ring)";
 }
@@ -148,7 +147,7 @@ def Tile_TmaLoadOp : Tile_Op<"tma_load", [HasParent<"ProduceOp">]> {
   let hasVerifier = 1;
 }
 
-def Tile_SharedOp : Tile_Op<"shared", [HasParent<"KernelOp">]> {
+def Tile_SharedOp : Tile_Op<"shared"> {
   let summary = "A tile of shared memory for the whole kernel";
   let description = [{
     With `per_warpgroup` every warpgroup of the role that uses the tile has

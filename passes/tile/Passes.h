@@ -7,4 +7,11 @@ namespace llmc {
 #define GEN_PASS_DECL
 #define GEN_PASS_REGISTRATION
 #include "passes/tile/Passes.h.inc"
+
+/// From a tile kernel to the gpu.module that gpu-module-to-binary takes.
+void buildTileToNVVMPipeline(mlir::OpPassManager &pm, llvm::StringRef chip,
+                             llvm::StringRef features);
+
+/// Registers the pipeline `tile-to-nvvm`.
+void registerTilePipelines();
 } // namespace llmc

@@ -68,6 +68,10 @@ public:
                                              uint64_t base,
                                              const Sizes &sizes) = 0;
 
+  // Waits until the staging block may be written again: the device may still be
+  // reading it for the step before.
+  virtual void wait_for_staging() = 0;
+
   // A step: upload the first `input_bytes` of the step block, run the launches
   // in order. Returns at once or when done.
   virtual void run(std::span<const PreparedLaunch> launches,

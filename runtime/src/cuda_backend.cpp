@@ -62,6 +62,8 @@ public:
     make_current();
     check(driver_.cuStreamCreate(&stream_, kStreamNonBlocking),
           "cannot create a stream");
+    check(driver_.cuEventCreate(&staging_free_, kEventDisableTiming),
+          "cannot create an event");
   }
 
   ~CudaBackend() override {
@@ -76,6 +78,8 @@ public:
       driver_.cuMemFree_v2(address);
     for (void *address : pinned_)
       driver_.cuMemFreeHost(address);
+    if (staging_free_)
+      driver_.cuEventDestroy_v2(staging_free_);
     if (stream_)
       driver_.cuStreamDestroy_v2(stream_);
     driver_.cuDevicePrimaryCtxRelease_v2(device_);
@@ -207,12 +211,21 @@ public:
     return encoded;
   }
 
+  void wait_for_staging() override {
+    make_current();
+    // Also where an error of the step before comes to light.
+    if (Result result = driver_.cuEventSynchronize(staging_free_))
+      fail_step(result);
+  }
+
   void run(std::span<const PreparedLaunch> launches,
            size_t input_bytes) override {
     make_current();
     check(driver_.cuMemcpyHtoDAsync_v2(step_block_.device, step_block_.staging,
                                        input_bytes, stream_),
           "cannot upload step inputs");
+    check(driver_.cuEventRecord(staging_free_, stream_),
+          "cannot record an event");
     for (const PreparedLaunch &launch : launches)
       launch_kernel(launch);
     last_ = launches.empty()
@@ -233,9 +246,7 @@ public:
     check(driver_.cuMemcpyDtoHAsync_v2(output_, address, bytes, stream_),
           "cannot read a step's output");
     if (Result result = driver_.cuStreamSynchronize(stream_))
-      fail(LLMC_DEVICE_ERROR, "a step failed: ", driver_.error_text(result),
-           "; its last kernel was ", last_ ? last_->description->name : "none",
-           "; CUDA_LAUNCH_BLOCKING=1 names the kernel at fault");
+      fail_step(result);
     return output_;
   }
 
@@ -244,6 +255,11 @@ public:
 private:
   void check(Result result, const std::string &what) const {
     driver_.check(result, what);
+  }
+  [[noreturn]] void fail_step(Result result) const {
+    fail(LLMC_DEVICE_ERROR, "a step failed: ", driver_.error_text(result),
+         "; its last kernel was ", last_ ? last_->description->name : "none",
+         "; CUDA_LAUNCH_BLOCKING=1 names the kernel at fault");
   }
   void make_current() {
     check(driver_.cuCtxSetCurrent(context_),
@@ -331,6 +347,7 @@ private:
   Device device_ = 0;
   Context context_ = nullptr;
   Stream stream_ = nullptr;
+  Event staging_free_ = nullptr; // the last copy of step inputs is over
   std::vector<DevicePtr> allocations_;
   std::vector<void *> pinned_;
   std::vector<Module> modules_;

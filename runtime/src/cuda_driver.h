@@ -15,10 +15,12 @@ struct ContextOpaque;
 struct ModuleOpaque;
 struct FunctionOpaque;
 struct StreamOpaque;
+struct EventOpaque;
 using Context = ContextOpaque *;
 using Module = ModuleOpaque *;
 using Function = FunctionOpaque *;
 using Stream = StreamOpaque *;
+using Event = EventOpaque *;
 
 enum DeviceAttribute {
   kComputeCapabilityMajor = 75,
@@ -29,6 +31,7 @@ enum FunctionAttribute {
   kNonPortableClusterSizeAllowed = 14
 };
 enum StreamFlags { kStreamNonBlocking = 1 };
+enum EventFlags { kEventDisableTiming = 2 };
 enum LaunchAttributeId {
   kClusterDimension = 4,
   kProgrammaticStreamSerialization = 6
@@ -95,6 +98,10 @@ enum TensorMapType {
   X(Result, cuStreamCreate, (Stream * stream, unsigned flags))                 \
   X(Result, cuStreamSynchronize, (Stream stream))                              \
   X(Result, cuStreamDestroy_v2, (Stream stream))                               \
+  X(Result, cuEventCreate, (Event * event, unsigned flags))                    \
+  X(Result, cuEventRecord, (Event event, Stream stream))                       \
+  X(Result, cuEventSynchronize, (Event event))                                 \
+  X(Result, cuEventDestroy_v2, (Event event))                                  \
   X(Result, cuModuleLoadData, (Module * module, const void *image))            \
   X(Result, cuModuleUnload, (Module module))                                   \
   X(Result, cuModuleGetFunction,                                               \

@@ -145,6 +145,8 @@ public:
          "plan.json: a host engine has no tensor maps; recompile the engine");
   }
 
+  void wait_for_staging() override {} // run() returns when all is done
+
   void run(std::span<const PreparedLaunch> launches, size_t) override {
     struct Context {
       Entry entry;

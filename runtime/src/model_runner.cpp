@@ -93,6 +93,7 @@ void ModelRunner::run(const Batch &batch, const KvCacheManager &kv_cache) {
     fail(LLMC_INTERNAL, "a step of ", batch.num_tokens, " tokens, ",
          batch.size(), " sequences and ", num_rows_,
          " logit rows exceeds the engine's limits");
+  backend_->wait_for_staging();
   write_inputs(batch, kv_cache);
   executor_->run({.T = batch.num_tokens,
                   .S = batch.size(),

@@ -1,0 +1,28 @@
+#pragma once
+// What tests see of the stand-in for libcuda.
+
+#include <cstddef>
+#include <cstdint>
+
+namespace llmc::test {
+
+struct FakeCudaState {
+  // To set.
+  int major = 9, minor = 0;
+  size_t memory = size_t{1} << 30;
+  const char *fail_function = nullptr; // the call that fails ...
+  int fail_after = 0;                  // ... after so many good ones ...
+  int fail_result = 0;                 // ... with this CUresult, once
+
+  // To read.
+  int64_t calls = 0, launches = 0;
+  int pdl_launches = 0, cluster_x = 0, shared_bytes = 0;
+  int live_contexts = 0, live_modules = 0, live_allocations = 0,
+      live_pinned = 0;
+  uint64_t tensor_map[16] =
+      {}; // address, shape[2], stride, box[2], type, swizzle, promotion, rank
+};
+
+using FakeCudaStateFunction = FakeCudaState *(*)();
+
+} // namespace llmc::test

@@ -45,11 +45,12 @@ void llmc::buildTileToNVVMPipeline(OpPassManager &pm, StringRef chip,
   kernel.addPass(createConvertMathToLLVMPass());
   kernel.addPass(createArithToLLVMConversionPass());
   kernel.addPass(createConvertIndexToLLVMPass());
-  kernel.addPass(createConvertControlFlowToLLVMPass());
-  kernel.addPass(createReconcileUnrealizedCastsPass());
-  kernel.addPass(createCanonicalizerPass());
-  kernel.addPass(createCSEPass());
-  kernel.addPass(createConvertNVVMToLLVMPass());
+  pm.addPass(createConvertControlFlowToLLVMPass());
+  OpPassManager &lowered = pm.nest<gpu::GPUModuleOp>();
+  lowered.addPass(createReconcileUnrealizedCastsPass());
+  lowered.addPass(createCanonicalizerPass());
+  lowered.addPass(createCSEPass());
+  lowered.addPass(createConvertNVVMToLLVMPass());
 
   GpuNVVMAttachTargetOptions target;
   target.chip = chip.str();

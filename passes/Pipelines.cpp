@@ -9,6 +9,7 @@
 #include "passes/1_raise/Passes.h"
 #include "passes/2_batch/Passes.h"
 #include "passes/3_optimize/Passes.h"
+#include "passes/tile/Passes.h"
 
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassOptions.h"
@@ -71,6 +72,7 @@ void buildOptimize(OpPassManager &manager, const OptimizeOptions &options) {
 } // namespace
 
 void llmc::registerPipelines() {
+  registerTilePipelines();
   PassPipelineRegistration<>(
       "llm-pipeline-raise",
       "Checks a frontend's module and raises norms, ropes, gated units and "

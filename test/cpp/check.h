@@ -120,7 +120,7 @@ inline int run(int argc, char **argv) {
     int before = failures();
     try {
       test.body();
-    } catch (const Stop &) {
+    } catch (const Stop &) { // reported where it was thrown
     } catch (const std::exception &error) {
       report(false, test.name, 0, std::string("exception: ") + error.what());
     }

@@ -48,9 +48,7 @@ def measure() -> dict[str, float | str]:
     bf16 = 2 * n**3 / median_seconds(lambda: a @ b.t())
     a8, b8 = a.to(torch.float8_e4m3fn), b.to(torch.float8_e4m3fn)
     one = torch.ones((), device="cuda")
-    fp8 = 2 * n**3 / median_seconds(
-        lambda: torch._scaled_mm(a8, b8.t(), one, one, out_dtype=torch.bfloat16)
-    )
+    fp8 = 2 * n**3 / median_seconds(lambda: torch._scaled_mm(a8, b8.t(), one, one, out_dtype=torch.bfloat16))
     return {
         "device": torch.cuda.get_device_name(),
         "torch": torch.__version__,

@@ -116,9 +116,7 @@ class Kernel:
             f"finding {entry}",
         )
         check(
-            _libcuda.cuFuncSetAttribute(
-                self._function, _MAX_DYNAMIC_SHARED_BYTES, description["shared_bytes"]
-            ),
+            _libcuda.cuFuncSetAttribute(self._function, _MAX_DYNAMIC_SHARED_BYTES, description["shared_bytes"]),
             f"{entry}: {description['shared_bytes']} bytes of shared memory",
         )
 

@@ -1,0 +1,161 @@
+"""The kernels that the GPU tests run: `llm.kernel` text by kind and shape.
+
+Shapes are those of SmolLM2-135M and Llama-3.1-8B, and small odd ones; each case names the token
+counts it runs with. `build_cases.py` compiles them where there is no GPU; `run_cases.py` runs them
+where there is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+TOKENS = [1, 7, 64, 129, 1000]
+"""One row; less than a wgmma's width; exactly one tile of it; a tile and a row; many, not round."""
+
+Case = dict[str, Any]
+
+
+def _kernel(name: str, anchor: str, arguments: str, results: str, body: str) -> str:
+    return (
+        f'llm.kernel @{name}({arguments}) -> ({results}) attributes {{anchor = "{anchor}"}} {{\n{body}\n'
+        f"  llm.yield {', '.join(f'%r{i}' for i in range(results.count('tensor<')))} : {results}\n}}\n"
+    )
+
+
+def embedding(vocab: int, hidden: int) -> Case:
+    table, out = f"tensor<{vocab}x{hidden}xbf16>", f"tensor<?x{hidden}xf32>"
+    name = f"embedding_{vocab}x{hidden}"
+    body = f"  %r0 = llm.embedding %ids, %w : tensor<?xi32>, {table} -> {out}"
+    text = _kernel(name, "embedding", f"%ids: tensor<?xi32>, %w: {table}", out, body)
+    return {"name": name, "kind": "embedding", "vocab": vocab, "hidden": hidden, "text": text}
+
+
+def norm(hidden: int, layer: bool = False) -> Case:
+    rows, out, g = f"tensor<?x{hidden}xf32>", f"tensor<?x{hidden}xbf16>", f"tensor<{hidden}xf32>"
+    name = f"{'layer' if layer else 'rms'}_norm_{hidden}"
+    if layer:
+        arguments = f"%x: {rows}, %g: {g}, %b: {g}"
+        body = f"  %r0 = llm.layer_norm %x gamma(%g) beta(%b) {{eps = 1.0e-5 : f64}} : {rows}, {g}, {g} -> {out}"
+    else:
+        arguments = f"%x: {rows}, %g: {g}"
+        body = f"  %r0 = llm.rms_norm %x, %g {{eps = 1.0e-5 : f64}} : {rows}, {g} -> {out}"
+    return {
+        "name": name, "kind": "layer_norm" if layer else "rms_norm", "hidden": hidden,
+        "text": _kernel(name, "norm", arguments, out, body),
+    }  # fmt: skip
+
+
+def rope_table(half: int) -> Case:
+    out = f"tensor<?x{half}xf32>"
+    name = f"rope_table_{half}"
+    body = (
+        f"  %r0, %r1 = llm.rope_table %p, %f {{attention_scaling = 1.0 : f64}} : "
+        f"tensor<?xi32>, tensor<{half}xf32> -> {out}"
+    )
+    text = _kernel(name, "rope_table", f"%p: tensor<?xi32>, %f: tensor<{half}xf32>", f"{out}, {out}", body)
+    return {"name": name, "kind": "rope_table", "half": half, "text": text}
+
+
+def _kv(heads: int, dim: int) -> str:
+    return f"!llm.kv<heads = {heads}, head_dim = {dim}, v_head_dim = {dim}, block = 64, element = bf16>"
+
+
+def rope_append(heads: int, kv_heads: int, dim: int) -> Case:
+    q_columns, kv_columns = heads * dim, kv_heads * dim
+    packed = f"tensor<?x{q_columns + 2 * kv_columns}xbf16>"
+    kv, half = _kv(kv_heads, dim), f"tensor<?x{dim // 2}xf32>"
+    lines = ["  %c0 = arith.constant 0 : index", f"  %t = tensor.dim %qkv, %c0 : {packed}"]
+    offset = 0
+    for letter, count in (("q", heads), ("k", kv_heads), ("v", kv_heads)):
+        columns = count * dim
+        flat, split = f"tensor<?x{columns}xbf16>", f"tensor<?x{count}x{dim}xbf16>"
+        lines += [
+            f"  %{letter}0 = tensor.extract_slice %qkv[0, {offset}] [%t, {columns}] [1, 1] : {packed} to {flat}",
+            f"  %{letter}1 = tensor.expand_shape %{letter}0 [[0], [1, 2]] output_shape [%t, {count}, {dim}] : "
+            f"{flat} into {split}",
+        ]
+        offset += columns
+    q, k = f"tensor<?x{heads}x{dim}xbf16>", f"tensor<?x{kv_heads}x{dim}xbf16>"
+    lines += [
+        f"  %r0 = llm.rope half %q1, %cos, %sin : {q}, {half} -> {q}",
+        f"  %k2 = llm.rope half %k1, %cos, %sin : {k}, {half} -> {k}",
+        f"  llm.kv_append %k2, %v1, %kv, %batch : {k}, {k}, {kv}",
+    ]
+    name = f"rope_append_{heads}x{kv_heads}x{dim}"
+    arguments = f"%qkv: {packed}, %cos: {half}, %sin: {half}, %kv: {kv}, %batch: !llm.batch"
+    return {
+        "name": name, "kind": "rope_append", "heads": heads, "kv_heads": kv_heads, "dim": dim,
+        "text": _kernel(name, "rope_append", arguments, q, "\n".join(lines)),
+    }  # fmt: skip
+
+
+def linear(n: int, k: int, epilogue: str = "bf16") -> Case:
+    """epilogue: 'bf16', 'f32', 'bias', 'residual' (float32 sum) or 'glu' (interleaved by 8)."""
+    x, w = f"tensor<?x{k}xbf16>", f"tensor<{n}x{k}xbf16>"
+    arguments = f"%x: {x}, %w: {w}"
+    columns = n // 2 if epilogue == "glu" else n
+    out = f"tensor<?x{columns}x{'f32' if epilogue in ('f32', 'residual') else 'bf16'}>"
+    wide = f"tensor<?x{n}xf32>"
+    if epilogue in ("bf16", "f32"):
+        body = f"  %r0 = llm.linear %x, %w : {x}, {w} -> {out}"
+    elif epilogue == "bias":
+        arguments += f", %b: tensor<{n}xf32>"
+        body = f"  %r0 = llm.linear %x, %w bias(%b) : {x}, {w}, tensor<{n}xf32> -> {out}"
+    elif epilogue == "residual":
+        arguments += f", %h: {out}"
+        body = f"  %0 = llm.linear %x, %w : {x}, {w} -> {out}\n  %r0 = arith.addf %h, %0 : {out}"
+    else:
+        body = (
+            f"  %0 = llm.linear %x, %w : {x}, {w} -> {wide}\n"
+            f"  %r0 = llm.packed_glu silu interleaved %0 {{block = 8 : i64}} : {wide} -> {out}"
+        )
+    name = f"linear_{epilogue}_{n}x{k}"
+    return {
+        "name": name, "kind": "linear", "n": n, "k": k, "epilogue": epilogue,
+        "text": _kernel(name, "linear", arguments, out, body),
+    }  # fmt: skip
+
+
+def attention(heads: int, kv_heads: int, dim: int, window: int = 0, softcap: float = 0.0) -> Case:
+    q, kv = f"tensor<?x{heads}x{dim}xbf16>", _kv(kv_heads, dim)
+    options = f"scale = {dim**-0.5} : f64, causal"
+    options += f", window = {window} : i64" if window else ""
+    options += f", softcap = {softcap} : f64" if softcap else ""
+    name = f"attention_{heads}x{kv_heads}x{dim}" + (f"_w{window}" if window else "") + ("_cap" if softcap else "")
+    body = f"  %r0 = llm.paged_attention %q, %kv, %batch {{{options}}} : {q}, {kv} -> {q}"
+    return {
+        "name": name, "kind": "attention", "heads": heads, "kv_heads": kv_heads, "dim": dim,
+        "window": window, "softcap": softcap,
+        "text": _kernel(name, "attention", f"%q: {q}, %kv: {kv}, %batch: !llm.batch", q, body),
+    }  # fmt: skip
+
+
+def all_cases() -> Iterator[Case]:
+    yield embedding(1000, 100)
+    yield embedding(49152, 576)
+    yield norm(576)
+    yield norm(4096)
+    yield norm(770, layer=True)
+    yield rope_table(32)
+    yield rope_table(64)
+    yield rope_append(9, 3, 64)
+    yield rope_append(32, 8, 128)
+    # SmolLM2-135M: qkv, o, gate and up, down, logits.
+    yield linear(960, 576)
+    yield linear(576, 576, "residual")
+    yield linear(3072, 576, "glu")
+    yield linear(576, 1536, "residual")
+    yield linear(49152, 576, "f32")
+    # Odd sizes: K with a tail, N that no tile divides.
+    yield linear(1000, 520, "bias")
+    yield linear(72, 264)
+    # Llama-3.1-8B.
+    yield linear(6144, 4096)
+    yield linear(4096, 4096, "residual")
+    yield linear(28672, 4096, "glu")
+    yield linear(4096, 14336, "residual")
+    yield attention(9, 3, 64)
+    yield attention(32, 8, 128)
+    yield attention(8, 8, 64)
+    yield attention(16, 4, 128, window=100, softcap=30.0)

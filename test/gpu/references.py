@@ -1,0 +1,271 @@
+"""Random problems for each kind of kernel, and what they should give.
+
+A Problem holds the buffers of one launch in the order of the kernel's operands; `errors` compares
+the results with a float32 or float64 reference as ||out - ref|| / ||ref|| (NaN counts as infinite).
+Limits: results stored in bf16 carry its rounding (2^-9 a value, 1.7e-3 in norm); float32 results of
+bf16 products differ from the reference by the order of summation only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+BLOCK = 64
+BF16, F32 = 3e-3, 1e-5
+NAN = float("nan")
+
+
+def relative(out: torch.Tensor, ref: torch.Tensor) -> float:
+    out, ref = out.double(), ref.double()
+    if not torch.isfinite(out).all():
+        return float("inf")
+    return ((out - ref).norm() / ref.norm().clamp_min(1e-30)).item()
+
+
+def randn(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    return torch.randn(*shape, device="cuda").to(dtype)
+
+
+class Problem:
+    """Buffers and sizes of one launch."""
+
+    def __init__(self, tokens: int):
+        self.tokens = tokens
+        self.sizes = {"T": tokens, "R": tokens, "rows": tokens, "S": 1, "B": 1, "NB": 1}
+        self.operands: list[Any] = []
+        self.results: list[torch.Tensor] = []
+
+    def poison(self) -> None:
+        for result in self.results:
+            result.fill_(NAN)
+
+    def outputs(self) -> list[torch.Tensor]:
+        return self.results
+
+    def errors(self) -> list[dict[str, Any]]:
+        raise NotImplementedError
+
+    @staticmethod
+    def error(name: str, out: torch.Tensor, ref: torch.Tensor, limit: float) -> dict[str, Any]:
+        return {"name": name, "value": relative(out, ref), "limit": limit}
+
+
+class Embedding(Problem):
+    def __init__(self, case: dict[str, Any], tokens: int, max_tokens: int):
+        super().__init__(tokens)
+        self.ids = torch.randint(case["vocab"], (tokens,), device="cuda", dtype=torch.int32)
+        self.table = randn(case["vocab"], case["hidden"], dtype=torch.bfloat16)
+        self.operands = [self.ids, self.table]
+        self.results = [torch.empty(tokens, case["hidden"], device="cuda")]
+
+    def errors(self) -> list[dict[str, Any]]:
+        return [self.error("out", self.results[0], self.table[self.ids.long()], 0.0)]
+
+
+class Norm(Problem):
+    def __init__(self, case: dict[str, Any], tokens: int, max_tokens: int):
+        super().__init__(tokens)
+        hidden, self.layer = case["hidden"], case["kind"] == "layer_norm"
+        self.x = randn(tokens, hidden) * 3 + 0.5
+        self.weights = [randn(hidden) for _ in range(2 if self.layer else 1)]
+        self.operands = [self.x, *self.weights]
+        self.results = [torch.empty(tokens, hidden, device="cuda", dtype=torch.bfloat16)]
+
+    def errors(self) -> list[dict[str, Any]]:
+        x = self.x.double()
+        if self.layer:
+            x = x - x.mean(-1, keepdim=True)
+        ref = x * torch.rsqrt((x * x).mean(-1, keepdim=True) + 1e-5) * self.weights[0].double()
+        if self.layer:
+            ref = ref + self.weights[1].double()
+        return [self.error("out", self.results[0], ref, BF16)]
+
+
+class RopeTable(Problem):
+    def __init__(self, case: dict[str, Any], tokens: int, max_tokens: int):
+        super().__init__(tokens)
+        half = case["half"]
+        self.positions = torch.randint(131072, (tokens,), device="cuda", dtype=torch.int32)
+        self.inv_freq = (5e5 ** (-torch.arange(half, device="cuda") / half)).float()
+        self.operands = [self.positions, self.inv_freq]
+        self.results = [torch.empty(tokens, half, device="cuda") for _ in range(2)]
+
+    def errors(self) -> list[dict[str, Any]]:
+        # The angle is a float32 product by definition (llm.rope_table); its cosine is exact.
+        angle = (self.positions.float()[:, None] * self.inv_freq).double()
+        limit = 2e-6
+        return [
+            self.error("cos", self.results[0], angle.cos(), limit),
+            self.error("sin", self.results[1], angle.sin(), limit),
+        ]
+
+
+def rotate(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
+    """x [T, heads, D], cos and sin [T, D/2], pairs (i, i + D/2)."""
+    a, b = x.double().chunk(2, dim=-1)
+    c, s = cos.double()[:, None], sin.double()[:, None]
+    return torch.cat([a * c - b * s, b * c + a * s], dim=-1)
+
+
+class RopeAppend(Problem):
+    def __init__(self, case: dict[str, Any], tokens: int, max_tokens: int):
+        super().__init__(tokens)
+        self.case = case
+        heads, kv_heads, dim = case["heads"], case["kv_heads"], case["dim"]
+        self.qkv = randn(tokens, (heads + 2 * kv_heads) * dim, dtype=torch.bfloat16)
+        angle = torch.rand(tokens, dim // 2, device="cuda") * 6.3
+        self.cos, self.sin = angle.cos(), angle.sin()
+        blocks = tokens // BLOCK + 3
+        self.slots = (torch.randperm((blocks - 1) * BLOCK, device="cuda")[:tokens] + BLOCK).to(torch.int32)
+        self.cache = {p: torch.empty(blocks, kv_heads, BLOCK, dim, device="cuda", dtype=torch.bfloat16) for p in "kv"}
+        self.operands = [self.qkv, self.cos, self.sin, self.cache, {"slots": self.slots}]
+        self.results = [torch.empty(tokens, heads, dim, device="cuda", dtype=torch.bfloat16)]
+
+    def poison(self) -> None:
+        super().poison()
+        for pool in self.cache.values():
+            pool.fill_(NAN)
+
+    def outputs(self) -> list[torch.Tensor]:
+        return [*self.results, *self.cache.values()]
+
+    def errors(self) -> list[dict[str, Any]]:
+        heads, kv_heads, dim = self.case["heads"], self.case["kv_heads"], self.case["dim"]
+        q, k, v = self.qkv.view(self.tokens, -1, dim).split([heads, kv_heads, kv_heads], dim=1)
+        block, offset = self.slots.long() // BLOCK, self.slots.long() % BLOCK
+        found = {p: pool[block, :, offset] for p, pool in self.cache.items()}
+        written = torch.zeros_like(self.cache["k"][:, 0, :, 0], dtype=torch.bool)
+        written[block, offset] = True
+        stray = sum(int((~pool[:, 0, :, 0][~written].isnan()).sum()) for pool in self.cache.values())
+        return [
+            self.error("q", self.results[0], rotate(q, self.cos, self.sin), BF16),
+            self.error("k", found["k"], rotate(k, self.cos, self.sin), BF16),
+            self.error("v", found["v"], v, 0.0),
+            {"name": "stray writes", "value": float(stray), "limit": 0.0},
+        ]
+
+
+class Linear(Problem):
+    def __init__(self, case: dict[str, Any], tokens: int, max_tokens: int):
+        super().__init__(tokens)
+        self.case = case
+        n, k, self.epilogue = case["n"], case["k"], case["epilogue"]
+        # The activation buffer is as long as the engine's: rows past the step's are garbage.
+        self.x = torch.full((max_tokens, k), NAN, device="cuda", dtype=torch.bfloat16)
+        self.x[:tokens] = randn(tokens, k, dtype=torch.bfloat16)
+        self.w = randn(n, k, dtype=torch.bfloat16)
+        self.operands = [self.x, self.w]
+        wide = self.epilogue in ("f32", "residual")
+        columns = n // 2 if self.epilogue == "glu" else n
+        self.extra = None
+        if self.epilogue == "bias":
+            self.extra = randn(n) * 10
+        elif self.epilogue == "residual":
+            self.extra = randn(tokens, n) * 10
+        if self.extra is not None:
+            self.operands.append(self.extra)
+        dtype = torch.float32 if wide else torch.bfloat16
+        # A guard row behind the result: nothing may be written there.
+        self.buffer = torch.empty(tokens + 1, columns, device="cuda", dtype=dtype)
+        self.results = [self.buffer]
+
+    def outputs(self) -> list[torch.Tensor]:
+        return [self.buffer[: self.tokens]]
+
+    def errors(self) -> list[dict[str, Any]]:
+        ref = self.x[: self.tokens].float() @ self.w.float().t()
+        if self.extra is not None:
+            ref = ref + self.extra
+        if self.epilogue == "glu":
+            pairs = ref.view(self.tokens, -1, 2, 8)
+            gate, up = pairs[:, :, 0].flatten(1), pairs[:, :, 1].flatten(1)
+            ref = torch.nn.functional.silu(gate) * up
+        limit = F32 if self.buffer.dtype == torch.float32 else BF16
+        stray = int((~self.buffer[self.tokens].isnan()).sum())
+        return [
+            self.error("out", self.buffer[: self.tokens], ref, limit),
+            {"name": "stray writes", "value": float(stray), "limit": 0.0},
+        ]
+
+
+def ragged(tokens: int) -> list[tuple[int, int]]:
+    """(query length, cached length before) of the sequences of a step of `tokens` tokens."""
+    if tokens == 1:
+        return [(1, 130)]
+    decode = min(tokens // 2, 17)
+    before = torch.randint(0, 700, (decode,)).tolist()
+    left = tokens - decode
+    first = left // 3
+    chunks = [(first, 100), (left - first, 0)] if first else [(left, 64)]
+    return [(1, length) for length in before] + chunks
+
+
+class Attention(Problem):
+    def __init__(self, case: dict[str, Any], tokens: int, max_tokens: int):
+        super().__init__(tokens)
+        self.case = case
+        heads, kv_heads, dim = case["heads"], case["kv_heads"], case["dim"]
+        self.sequences = ragged(tokens)
+        lengths = [q + before for q, before in self.sequences]
+        pages = [-(-length // BLOCK) for length in lengths]
+        width, blocks = max(pages) + 2, sum(pages) + 5
+        order = (torch.randperm(blocks - 1) + 1).tolist()
+        table = torch.zeros(len(lengths), width, dtype=torch.int32)
+        self.cache = {
+            p: torch.full((blocks, kv_heads, BLOCK, dim), NAN, device="cuda", dtype=torch.bfloat16) for p in "kv"
+        }
+        self.dense = []
+        for s, (length, count) in enumerate(zip(lengths, pages, strict=True)):
+            mine, order = order[:count], order[count:]
+            table[s, :count] = torch.tensor(mine)
+            pair = {p: randn(length, kv_heads, dim, dtype=torch.bfloat16) for p in "kv"}
+            self.dense.append(pair)
+            position = torch.arange(length)
+            block = torch.tensor(mine)[position // BLOCK].cuda()
+            for p in "kv":
+                self.cache[p][block, :, (position % BLOCK).cuda()] = pair[p]
+        starts = torch.tensor([0] + [q for q, _ in self.sequences]).cumsum(0)
+        batch = {
+            "query_start": starts.to(torch.int32).cuda(),
+            "kv_len": torch.tensor(lengths, dtype=torch.int32).cuda(),
+            "block_table": table.cuda(),
+        }
+        self.sizes |= {"S": len(lengths), "B": width, "NB": blocks}
+        self.q = randn(tokens, heads, dim, dtype=torch.bfloat16)
+        self.operands = [self.q, self.cache, batch]
+        self.results = [torch.empty(tokens, heads, dim, device="cuda", dtype=torch.bfloat16)]
+
+    def errors(self) -> list[dict[str, Any]]:
+        heads, dim = self.case["heads"], self.case["dim"]
+        parts, row = [], 0
+        for (count, before), pair in zip(self.sequences, self.dense, strict=True):
+            group = heads // self.case["kv_heads"]
+            k = pair["k"].float().repeat_interleave(group, dim=1)
+            v = pair["v"].float().repeat_interleave(group, dim=1)
+            scores = torch.einsum("thd,jhd->htj", self.q[row : row + count].float(), k) * dim**-0.5
+            if self.case["softcap"]:
+                scores = torch.tanh(scores / self.case["softcap"]) * self.case["softcap"]
+            i = torch.arange(before, before + count, device="cuda")[:, None]
+            j = torch.arange(before + count, device="cuda")[None]
+            visible = j <= i
+            if self.case["window"]:
+                visible &= j > i - self.case["window"]
+            weights = scores.masked_fill(~visible, -float("inf")).softmax(-1)
+            parts.append(torch.einsum("htj,jhd->thd", weights, v))
+            row += count
+        # The probabilities are rounded to bf16 before the second product, as in every such kernel.
+        return [self.error("out", self.results[0], torch.cat(parts), 6e-3)]
+
+
+PROBLEMS: dict[str, Callable[[dict[str, Any], int, int], Problem]] = {
+    "embedding": Embedding,
+    "rms_norm": Norm,
+    "layer_norm": Norm,
+    "rope_table": RopeTable,
+    "rope_append": RopeAppend,
+    "linear": Linear,
+    "attention": Attention,
+}

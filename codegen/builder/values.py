@@ -35,7 +35,11 @@ def constant(number: Number, type_: ir.Type) -> Value:
     if is_float(type_):
         attribute = ir.FloatAttr.get(element, float(number))
     else:
-        attribute = ir.IntegerAttr.get(element, int(number))
+        # Unsigned literals such as 0xFFFFFFFF wrap to the signless type's range.
+        width = ir.IntegerType(element).width
+        bits = int(number) & ((1 << width) - 1)
+        signed = bits - (1 << width) if width > 1 and bits >> (width - 1) else bits
+        attribute = ir.IntegerAttr.get(element, signed)
     if isinstance(type_, ir.VectorType):
         attribute = ir.DenseElementsAttr.get_splat(type_, attribute)
     return Value(arith.ConstantOp(type_, attribute, loc=here()).result)
@@ -172,6 +176,18 @@ class Value:
             target = ir.VectorType.get(self.type.shape, element)
         return Value(_conversion(source, element)(target, self.ir, loc=here()).result)
 
+    def fma(self, factor: Value, addend: Value) -> Value:
+        """self * factor + addend with one rounding."""
+        return Value(math.FmaOp(self.ir, factor.ir, addend.ir, loc=here()).result)
+
+    def round(self) -> Value:
+        """To the nearest integer, halves to even."""
+        return Value(math.RoundEvenOp(self.ir, loc=here()).result)
+
+    def bits(self) -> Value:
+        """The 32 bits of a float32 as an integer."""
+        return Value(arith.BitcastOp(ir.IntegerType.get_signless(32), self.ir, loc=here()).result)
+
     def exp2(self) -> Value:
         return Value(math.Exp2Op(self.ir, loc=here()).result)
 
@@ -218,7 +234,7 @@ def _conversion(source: ir.Type, target: ir.Type) -> type:
     if from_float and to_float:
         return arith.ExtFOp if target.width > source.width else arith.TruncFOp
     if to_float:
-        return arith.SIToFPOp
+        return arith.SIToFPOp if source.width <= 32 else arith.UIToFPOp
     if from_float:
         return arith.FPToSIOp
     return arith.ExtUIOp if target.width > source.width else arith.TruncIOp

@@ -16,7 +16,7 @@ from mlir import ir
 
 from ..builder import KernelBuilder
 from ..kernel import Argument, CompiledKernel, Expression, Launch, Variant
-from . import attention, embedding, linear_large, linear_small, norm, rope_append, rope_table
+from . import attention, embedding, linear_large, linear_small, norm, rope_append, rope_table, sample
 from .body import Body, UnsupportedKernel
 from .linear_body import LinearBody
 from .lowering import Lowered, lower
@@ -29,6 +29,7 @@ _SIMPLE: dict[str, Callable[[Any], Built]] = {
     "norm": norm.build,
     "rope_append": rope_append.build,
     "rope_table": rope_table.build,
+    "sample": sample.build,
 }
 
 

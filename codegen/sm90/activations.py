@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import math
 
-from mlir.dialects import math as mlir_math
-
-from ..builder import Value, constant
-from ..builder.location import here
+from ..builder import Value
+from ..builder.approx import erf
 
 _LOG2E = math.log2(math.e)
 
@@ -25,10 +23,6 @@ def sigmoid(x: Value) -> Value:
 def tanh(x: Value) -> Value:
     """2 sigmoid(2x) - 1"""
     return 2.0 * sigmoid(x * 2.0) - 1.0
-
-
-def erf(x: Value) -> Value:
-    return Value(mlir_math.ErfOp(x.ir, loc=here()).result)
 
 
 def apply(kind: str, x: Value) -> Value:

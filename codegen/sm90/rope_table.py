@@ -1,18 +1,16 @@
 """Cosines and sines of the rows' positions, once a step for all layers.
 
-One thread an angle: angle[t, i] = positions[t] * inv_freq[i] in float32, then cos and sin by the
-accurate library forms (positions reach 10^5 radians, where the approximate instructions fail).
+One thread an angle: angle[t, i] = positions[t] * inv_freq[i] in float32, then cos and sin after a
+range reduction (angles reach 10^5 radians, where the instructions alone fail).
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from mlir.dialects import math
-
 from ..builder import KernelBuilder, Value
 from ..builder import types as t
-from ..builder.location import here
+from ..builder.approx import sin_cos
 from ..kernel import Argument, Expression
 from .body import Body, f64, last
 
@@ -36,9 +34,7 @@ def build(kernel_op: Any) -> tuple[KernelBuilder, tuple[Expression, ...], list[A
         position = k.load(positions_, row).to(t.f32())
 
         def angle(i: Value) -> None:
-            x = position * k.load(inv_freq_, i)
-            c = Value(math.CosOp(x.ir, loc=here()).result)
-            s = Value(math.SinOp(x.ir, loc=here()).result)
+            s, c = sin_cos(position * k.load(inv_freq_, i))
             k.store(c * scaling, cos, row * half + i)
             k.store(s * scaling, sin, row * half + i)
 

@@ -73,7 +73,7 @@ class KernelBuilder(MatrixOps):
 
     def if_else(self, condition: Value, then: Body, otherwise: Body, results: Sequence[ir.Type]) -> Any:
         """`scf.if` with results: both bodies return one value for each type."""
-        op = scf.IfOp(condition.ir, list(results), hasElse=True, loc=here())
+        op = scf.IfOp(condition.ir, list(results), has_else=True, loc=here())
         for block, body in ((op.then_block, then), (op.else_block, otherwise)):
             with ir.InsertionPoint(block):
                 scf.YieldOp([v.ir for v in values(body())])

@@ -133,4 +133,24 @@ def ConvertTileToNVVM : Pass<"convert-tile-to-nvvm", "::mlir::ModuleOp"> {
     "::mlir::scf::SCFDialect"];
 }
 
+def TileExpandMath : Pass<"tile-expand-math"> {
+  let summary = "Writes f32 functions of math in instructions of the GPU";
+  let description = [{
+    NVPTX has no library to call. exp, exp2, log, log2, powf, tanh and rsqrt
+    become one approximate instruction (relative error below 2^-21) and
+    arithmetic around it; sin and cos are reduced in f64 first, so that large
+    positions keep their phase; erf is a polynomial. Other types are left.
+
+    ```mlir
+    %y = math.exp %x : f32
+    // becomes
+    %t = arith.mulf %x, %log2e : f32
+    %y = llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz.f32"(%t) : (f32) -> f32
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::LLVM::LLVMDialect",
+    "::mlir::math::MathDialect", "::mlir::vector::VectorDialect"];
+}
+
 #endif // LLMC_PASSES_TILE_TD

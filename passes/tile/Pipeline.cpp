@@ -38,6 +38,7 @@ void llmc::buildTileToNVVMPipeline(OpPassManager &pm, StringRef chip,
 
   OpPassManager &kernel = pm.nest<gpu::GPUModuleOp>();
   kernel.addPass(createReconcileUnrealizedCastsPass());
+  kernel.addPass(createTileExpandMath());
   kernel.addPass(createCanonicalizerPass());
   kernel.addPass(createCSEPass());
   kernel.addPass(createSCFToControlFlowPass());

@@ -40,8 +40,7 @@ ModelInfo read_model(const JsonView &json) {
   model.vocab_size =
       static_cast<int>(json.at("vocab_size").integer(1, kMaxInt));
   if (auto bos = json.find("bos_token_id"))
-    model.bos_token_id =
-        static_cast<int>(bos->integer(0, model.vocab_size - 1));
+    model.bos_token_id = static_cast<int>(bos->integer(0, kMaxInt));
   if (auto eos = json.find("eos_token_ids"))
     for (const JsonView &id : eos->elements())
       model.eos_token_ids.push_back(

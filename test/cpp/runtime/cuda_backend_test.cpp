@@ -113,6 +113,21 @@ TEST(gives_the_tokens_of_the_host_backend) {
   check_nothing_leaked();
 }
 
+// Chunks before the last have no logit rows: nothing waits for such a step, and
+// the next one must not overwrite its inputs while they are still to be copied.
+TEST(steps_without_output_keep_their_inputs) {
+  ToyEngine host, gpu(for_gpu);
+  Tokens prompt(110);
+  for (size_t i = 0; i < prompt.size(); ++i)
+    prompt[i] = static_cast<int32_t>(i * i % 64);
+  auto alone = [&](Engine &engine) {
+    return read_all(*engine.submit(prompt, greedy(5), nullptr, nullptr));
+  };
+  auto expected =
+      alone(*Engine::load(host.path(), llmc_engine_options_default()));
+  CHECK(alone(*Engine::load(gpu.path(), options())) == expected);
+}
+
 TEST(launch_attributes_reach_the_driver) {
   ToyEngine toy([](json &manifest, json &plan) {
     for_gpu(manifest, plan);

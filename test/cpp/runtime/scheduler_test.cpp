@@ -199,7 +199,8 @@ TEST(random_events_keep_the_invariants) {
           ++num_owned;
         }
       for (const auto &request : scheduler.waiting())
-        CHECK(request->sequence.blocks.empty());
+        CHECK(request->sequence.blocks.empty() &&
+              request->sequence.num_computed_tokens == 0);
       CHECK_EQ(owned.size(), num_owned); // no block belongs to two
       CHECK_EQ(kv.pool().num_used(), num_owned);
       for (Request *request : pretend_step(scheduler, batch))

@@ -2,8 +2,9 @@
 
 A Problem holds the buffers of one launch in the order of the kernel's operands; `errors` compares
 the results with a float32 or float64 reference as ||out - ref|| / ||ref|| (NaN counts as infinite).
-Limits: results stored in bf16 carry its rounding (2^-9 a value, 1.7e-3 in norm); float32 results of
-bf16 products differ from the reference by the order of summation only.
+Limits: results stored in bf16 carry its rounding (2^-9 a value, 1.7e-3 in norm). Float32 results of
+bf16 products differ by how the tensor cores add: they truncate where the reference rounds, an error
+that grows with the length of the sum (measured on an H200: 1.1e-9 K).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 import torch
 
 BLOCK = 64
-BF16, F32 = 3e-3, 1e-5
+BF16 = 3e-3
 NAN = float("nan")
 
 
@@ -183,7 +184,7 @@ class Linear(Problem):
             pairs = ref.view(self.tokens, -1, 2, 8)
             gate, up = pairs[:, :, 0].flatten(1), pairs[:, :, 1].flatten(1)
             ref = torch.nn.functional.silu(gate) * up
-        limit = F32 if self.buffer.dtype == torch.float32 else BF16
+        limit = 2e-9 * self.case["k"] + 1e-6 if self.buffer.dtype == torch.float32 else BF16
         stray = int((~self.buffer[self.tokens].isnan()).sum())
         return [
             self.error("out", self.buffer[: self.tokens], ref, limit),

@@ -10,9 +10,9 @@ writes the plan.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Union
+from typing import Any, TypeAlias
 
-Expression = Union[int, str, list[Any]]
+Expression: TypeAlias = "int | str | list[Any]"
 """An integer, a size, or `[op, a, b]`; see docs/engine-format.md.
 
 Sizes are those of the plan (`T`, `S`, `R`, `NB`, `B`) and `rows`: the leading size of the kernel's

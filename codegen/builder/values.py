@@ -9,7 +9,7 @@ is a size or an index. No operator hides a synchronisation or a memory access.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Union
+from typing import Any, TypeAlias
 
 from mlir import ir
 from mlir.dialects import arith, math
@@ -17,8 +17,8 @@ from mlir.dialects import arith, math
 from . import types as t
 from .location import here
 
-Number = Union[int, float]
-Operand = Union["Value", Number]
+Number: TypeAlias = "int | float"
+Operand: TypeAlias = "Value | int | float"
 
 
 def element_type(type_: ir.Type) -> ir.Type:

@@ -16,7 +16,7 @@ from mlir import ir
 
 from ..builder import KernelBuilder
 from ..kernel import Argument, CompiledKernel, Expression, Launch, Variant
-from . import attention, embedding, linear_large, linear_small, norm, rope_append, rope_table, sample
+from . import attention, elementwise, embedding, linear_large, linear_small, norm, rope_append, rope_table, sample
 from .body import Body, UnsupportedKernel
 from .linear_body import LinearBody
 from .lowering import Lowered, lower
@@ -25,6 +25,7 @@ Built = tuple[KernelBuilder, tuple[Expression, ...], list[Argument]]
 
 _SIMPLE: dict[str, Callable[[Any], Built]] = {
     "attention": attention.build,
+    "elementwise": elementwise.build,
     "embedding": embedding.build,
     "norm": norm.build,
     "rope_append": rope_append.build,

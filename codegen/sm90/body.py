@@ -7,11 +7,13 @@ from typing import Any
 
 from mlir import ir
 
+from llmc.compiler.errors import TargetError
+
 from ..builder import types as t
 from ..kernel import Argument
 
 
-class UnsupportedKernel(Exception):
+class UnsupportedKernel(TargetError):
     """No generator of this target can make the kernel; the message says why."""
 
 

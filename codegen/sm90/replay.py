@@ -11,19 +11,14 @@ import math
 from collections.abc import Callable, Mapping
 
 from mlir import ir
-from mlir.dialects import math as mlir_math
 
-from ..builder import KernelBuilder, Value, constant, select
+from ..builder import KernelBuilder, Value, constant
 from ..builder import types as t
-from ..builder.location import here
 from . import activations
+from .body import UnsupportedKernel
 
 Loader = Callable[[], Value]
 """Loads an operand's elements at the coordinates at hand, as float32."""
-
-
-class UnsupportedOp(Exception):
-    """The body holds an op that no epilogue can apply; the message names it."""
 
 
 class Replay:
@@ -42,10 +37,8 @@ class Replay:
         """The element(s) of a tensor of the body, as float32."""
         if source in self._known:
             return self._known[source]
-        if source in self._operands:
-            result = self._operands[source]()
-        else:
-            result = self._apply(source.owner)
+        load = self._operands.get(source)
+        result = self._apply(source.owner) if load is None else load()
         self._known[source] = result
         return result
 
@@ -53,7 +46,7 @@ class Replay:
         name = op.operation.name
         handler = _HANDLERS.get(name)
         if handler is None:
-            raise UnsupportedOp(f"{name} at {op.operation.location}")
+            raise UnsupportedKernel(f"an epilogue cannot apply {name}, at {op.operation.location}")
         return handler(self, op.operation)
 
     # -- handlers --------------------------------------------------------------------------
@@ -79,7 +72,7 @@ class Replay:
     def _splat(self, op: ir.Operation) -> Value:
         source = op.operands[0].owner
         if source.operation.name != "arith.constant":
-            raise UnsupportedOp(f"{op.name} of a value that is no constant at {op.location}")
+            raise UnsupportedKernel(f"{op.name} of a value that is no constant at {op.location}")
         return constant(ir.FloatAttr(source.attributes["value"]).value, t.f32())
 
     def _constant(self, op: ir.Operation) -> Value:

@@ -14,9 +14,10 @@ import time
 from pathlib import Path
 
 from kernel_cases import TOKENS, all_cases
+from mlir import ir
+
 from llmc.codegen.sm90 import compile_kernel
 from llmc.dialects import register
-from mlir import ir
 
 MAX_TOKENS = 4096
 

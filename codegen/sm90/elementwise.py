@@ -1,0 +1,52 @@
+"""Elementwise work that found no other kernel, one block a row.
+
+Every value of the body is replayed on vectors of a row's elements; operands are [T, C] or [C].
+Floor: the bytes of the operands and results.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlir import ir
+
+from ..builder import KernelBuilder, Value
+from ..builder import types as t
+from ..kernel import Argument, Expression
+from .body import Body, UnsupportedKernel, element, last, pointer, shape
+from .replay import Replay
+
+THREADS = 256
+
+
+def build(kernel_op: Any) -> tuple[KernelBuilder, tuple[Expression, ...], list[Argument]]:
+    """Grid: one block for each row of the results."""
+    body = Body(kernel_op)
+    arguments, results = list(body.block.arguments), body.results
+    columns = {last(v) for v in (*arguments, *results)}
+    if len(columns) != 1 or any(len(shape(v)) > 2 for v in (*arguments, *results)):
+        raise UnsupportedKernel(f"@{body.name}: expected rows of one length, found {kernel_op}")
+    (count,) = columns
+    width = 4 if count % 4 == 0 else 1
+    types = {f"in{i}": pointer(a, weight=shape(a)[0] is not None) for i, a in enumerate(arguments)}
+    types |= {f"out{i}": pointer(r) for i, r in enumerate(results)}
+    k = KernelBuilder(body.name, threads=THREADS, pdl=True)
+    values = k.arguments(**types)
+    memory = dict(zip(arguments, values, strict=False))
+    with k.body():
+        k.pdl_wait()
+        start = k.program_id() * count
+
+        def visit(column: Value) -> None:
+            def load(value: ir.Value) -> Value:
+                at = column if len(shape(value)) == 1 else start + column
+                return k.load(memory[value], at, count=width).to(t.f32())
+
+            replay = Replay(k, {}, {a: (lambda a=a: load(a)) for a in arguments})
+            for result, out in zip(results, values[len(arguments) :], strict=True):
+                k.store(replay.value(result).to(element(result)), out, start + column)
+
+        k.for_each(0, count, visit, vector=width)
+        k.pdl_launch()
+    launch: list[Argument] = [body.operand(a) for a in arguments]
+    return k, ("rows", 1, 1), [*launch, *({"result": i} for i in range(len(results)))]

@@ -1,0 +1,146 @@
+"""Every sm_90 generator: its tile IR verifies, lowers, and ptxas takes it without a fault.
+
+The assembler gate (no spills, no stack, no serialized wgmma) is part of `compile_kernel`; what the
+kernels compute is checked on a GPU by test/gpu.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+from mlir import ir
+
+from llmc.compiler.errors import ToolError
+
+_GPU = Path(__file__).parents[2] / "gpu" / "kernel_cases.py"
+_SPEC = importlib.util.spec_from_file_location("kernel_cases", _GPU)
+assert _SPEC is not None and _SPEC.loader is not None
+kernel_cases = importlib.util.module_from_spec(_SPEC)
+sys.modules["kernel_cases"] = kernel_cases
+_SPEC.loader.exec_module(kernel_cases)
+
+LIMITS = {"max_num_tokens": 4096}
+
+
+@pytest.fixture(scope="module")
+def context() -> ir.Context:
+    from llmc.dialects import register
+
+    return register(ir.Context())
+
+
+def _compile(context: ir.Context, text: str):
+    from llmc.codegen.assemble import find_ptxas
+    from llmc.codegen.sm90 import compile_kernel
+
+    try:
+        find_ptxas()
+    except ToolError as error:
+        pytest.skip(f"needs ptxas: {error}")
+    with context, ir.Location.unknown():
+        module = ir.Module.parse(text)
+        return compile_kernel(module.body.operations[0], LIMITS)
+
+
+@pytest.mark.parametrize("case", list(kernel_cases.all_cases()), ids=lambda case: case["name"])
+def test_assembles(context, case):
+    kernel = _compile(context, case["text"])
+    assert kernel.name == case["name"]
+    for variant in kernel.variants:
+        for launch in variant.launches:
+            assert launch.entry.code.data.startswith(b"\x7fELF")
+            assert launch.entry.spill_bytes == 0
+            assert launch.entry.shared_bytes <= 232448
+            assert launch.entry.registers * launch.entry.block[0] <= 65536
+
+
+def test_variants_cover_every_token_count_once(context):
+    kernel = _compile(context, kernel_cases.linear(960, 576)["text"])
+    next_tokens = 1
+    for variant in kernel.variants:
+        assert variant.min_tokens == next_tokens
+        next_tokens = None if variant.max_tokens is None else variant.max_tokens + 1
+    assert next_tokens is None
+
+
+def test_tensor_core_instructions_are_used(context):
+    kernel = _compile(context, kernel_cases.linear(6144, 4096)["text"])
+    assert "wgmma.mma_async" in kernel.ir["ptx"]
+    assert "cp.async.bulk.tensor" in kernel.ir["ptx"]
+    attention = _compile(context, kernel_cases.attention(32, 8, 128)["text"])
+    assert attention.ir["ptx"].count("wgmma.mma_async") >= 2
+
+
+def test_same_kernel_same_bytes(context):
+    text = kernel_cases.norm(576)["text"]
+    first, second = _compile(context, text), _compile(context, text)
+    assert first.variants[0].launches[0].entry.code == second.variants[0].launches[0].entry.code
+
+
+def test_ops_carry_the_line_of_their_generator(context):
+    from llmc.codegen.sm90 import norm
+
+    with context, ir.Location.unknown():
+        module = ir.Module.parse(kernel_cases.norm(576)["text"])
+        kernel, _, _ = norm.build(module.body.operations[0])
+        text = kernel.module.operation.get_asm(enable_debug_info=True)
+    assert '"codegen/sm90/norm.py":' in text
+
+
+REFUSED = {
+    "head dimension": (
+        """!kv = !llm.kv<heads = 2, head_dim = 80, v_head_dim = 80, block = 64, element = bf16>
+llm.kernel @a(%q: tensor<?x4x80xbf16>, %kv: !kv, %batch: !llm.batch)
+    -> tensor<?x4x80xbf16> attributes {anchor = "attention"} {
+  %o = llm.paged_attention %q, %kv, %batch {scale = 1.0 : f64, causal} : tensor<?x4x80xbf16>, !kv -> tensor<?x4x80xbf16>
+  llm.yield %o : tensor<?x4x80xbf16>
+}""",
+        "key and value dimensions",
+    ),
+    "float32 weight": (
+        """llm.kernel @l(%x: tensor<?x64xf32>, %w: tensor<64x64xf32>)
+    -> tensor<?x64xf32> attributes {anchor = "linear"} {
+  %y = llm.linear %x, %w : tensor<?x64xf32>, tensor<64x64xf32> -> tensor<?x64xf32>
+  llm.yield %y : tensor<?x64xf32>
+}""",
+        "16-bit input",
+    ),
+    "odd K": (
+        """llm.kernel @l(%x: tensor<?x60xbf16>, %w: tensor<64x60xbf16>)
+    -> tensor<?x64xf32> attributes {anchor = "linear"} {
+  %y = llm.linear %x, %w : tensor<?x60xbf16>, tensor<64x60xbf16> -> tensor<?x64xf32>
+  llm.yield %y : tensor<?x64xf32>
+}""",
+        "multiple of 8",
+    ),
+    "split glu": (
+        """llm.kernel @l(%x: tensor<?x64xbf16>, %w: tensor<64x64xbf16>)
+    -> tensor<?x32xbf16> attributes {anchor = "linear"} {
+  %0 = llm.linear %x, %w : tensor<?x64xbf16>, tensor<64x64xbf16> -> tensor<?x64xf32>
+  %y = llm.packed_glu silu split %0 : tensor<?x64xf32> -> tensor<?x32xbf16>
+  llm.yield %y : tensor<?x32xbf16>
+}""",
+        "blocks of 8",
+    ),
+    "unknown kind": (
+        """llm.kernel @m(%x: tensor<?x64xbf16>)
+    -> tensor<?x64xbf16> attributes {anchor = "moe"} {
+  llm.yield %x : tensor<?x64xbf16>
+}""",
+        "no kernel of kind 'moe'",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refuses_what_it_cannot_make(context, name):
+    from llmc.codegen.sm90 import UnsupportedKernel, compile_kernel
+
+    text, message = REFUSED[name]
+    with context, ir.Location.unknown():
+        module = ir.Module.parse(text)
+        with pytest.raises(UnsupportedKernel, match=message):
+            compile_kernel(module.body.operations[0], LIMITS)

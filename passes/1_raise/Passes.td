@@ -17,7 +17,6 @@ def LlmVerifyContract : Pass<"llm-verify-contract", "::mlir::ModuleOp"> {
       `math` on tensors, and the reshapes and slices of `tensor`.
     - Every value is a tensor of f32, i32 or i1, or an index. Casts of the source
       model to its storage type have disappeared.
-    - Every parameter has a recipe or a value.
 
     The pass changes nothing. Each error names the module path and the source line of
     the model, taken from the op's location, and what to do.

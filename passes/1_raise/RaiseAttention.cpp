@@ -72,36 +72,41 @@ struct GroupHeads : OpRewritePattern<llm::AttentionOp> {
   }
 };
 
-// Attention of scaled queries or keys => scaled attention. A rotation commutes with
-// a scale, so the scale may also stand in front of a rope.
+// Attention of scaled queries or keys => scaled attention. Views and rotations
+// commute with a scale, so it may also stand in front of them.
 struct FoldScale : OpRewritePattern<llm::AttentionOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(llm::AttentionOp op,
                                 PatternRewriter &rewriter) const override {
     for (OpOperand *operand : {&op.getQueryMutable(), &op.getKeyMutable()}) {
-      Operation *scaling = operand->get().getDefiningOp();
-      auto rope = dyn_cast_or_null<llm::RopeOp>(scaling);
-      if (rope)
-        scaling = rope.getInput().getDefiningOp();
-      if (!isa_and_nonnull<arith::MulFOp, arith::DivFOp>(scaling) ||
-          scaling->getResult(0).getType() != operand->get().getType())
+      OpOperand *scaled = skipLinearOps(operand);
+      Operation *scaling = scaled->get().getDefiningOp();
+      if (!isa_and_nonnull<arith::MulFOp, arith::DivFOp>(scaling))
         continue;
       Product product = flattenProduct(scaling->getResult(0));
-      if (product.factors.size() != 1)
+      if (product.factors.size() != 1 || product.scale <= 0 ||
+          product.factors[0].getType() != scaled->get().getType())
         continue;
-      Value unscaled = product.factors[0];
-      if (rope)
-        unscaled = llm::RopeOp::create(rewriter, rope.getLoc(), rope.getType(),
-                                       rope.getStyle(), unscaled, rope.getCos(),
-                                       rope.getSin());
       double scale = op.getScale().convertToDouble() * product.scale;
-      rewriter.modifyOpInPlace(op, [&] {
-        operand->set(unscaled);
-        op.setScaleAttr(rewriter.getF64FloatAttr(scale));
-      });
+      rewriter.modifyOpInPlace(scaled->getOwner(),
+                               [&] { scaled->set(product.factors[0]); });
+      rewriter.modifyOpInPlace(
+          op, [&] { op.setScaleAttr(rewriter.getF64FloatAttr(scale)); });
       return success();
     }
     return failure();
+  }
+
+  // Up through ropes and views that only this attention reads.
+  static OpOperand *skipLinearOps(OpOperand *operand) {
+    while (Operation *op = operand->get().getDefiningOp()) {
+      bool isLinear = isa<llm::RopeOp>(op) ||
+                      (isView(op) && !isa<tensor::ConcatOp>(op));
+      if (!isLinear || !op->hasOneUse())
+        break;
+      operand = &op->getOpOperand(0);
+    }
+    return operand;
   }
 };
 

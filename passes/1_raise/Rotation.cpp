@@ -138,105 +138,105 @@ RotationMatcher::evaluate(Element element) const {
 // Matching
 //===----------------------------------------------------------------------===//
 
+std::optional<RotationMatcher::Turned>
+RotationMatcher::asTurned(const Sum &sum) {
+  if (sum.size() != 2)
+    return std::nullopt;
+  const Term *cos = &sum[0], *sin = &sum[1];
+  if (cos->angle && cos->angle->isSin)
+    std::swap(cos, sin);
+  if (!cos->angle || cos->angle->isSin || !sin->angle || !sin->angle->isSin ||
+      !(cos->angle->isSameAs(*sin->angle)) || !cos->element || !sin->element ||
+      cos->coefficient != std::abs(sin->coefficient))
+    return std::nullopt;
+  return Turned{*cos->element, *sin->element, *cos->angle, cos->coefficient,
+                sin->coefficient < 0};
+}
+
+// Distance of two elements along the last dimension, if they differ only there.
+static std::optional<int64_t> distanceOf(const Element &from, Element to) {
+  if (from.at.size() != to.at.size() || to.at.empty() ||
+      !from.at.back().isNumber() || !to.at.back().isNumber())
+    return std::nullopt;
+  int64_t distance = to.at.back().getNumber() - from.at.back().getNumber();
+  to.at.back() = from.at.back();
+  return to == from ? std::optional(distance) : std::nullopt;
+}
+
 std::optional<Rotation> RotationMatcher::match(Value value,
                                                std::string &reason) const {
   RankedTensorType type = typeOf(value);
-  int64_t rank = type.getRank(), last = rank - 1;
-  auto no = [&](const Twine &text) {
-    reason = text.str();
+  int64_t last = type.getRank() - 1;
+  if (type.getRank() < 2 || type.getRank() > 3 || type.isDynamicDim(last)) {
+    reason = "heads are tensors of rank 2 or 3 with a static last dimension";
+    return std::nullopt;
+  }
+  int64_t size = type.getDimSize(last);
+  auto reject = [&](int64_t element, StringRef text) {
+    reason = ("element " + Twine(element) + " of a head " + text).str();
     return std::nullopt;
   };
-  if (rank < 2 || rank > 3 || type.isDynamicDim(last))
-    return no("heads are tensors of rank 2 or 3 with a static last dimension");
+  auto sumAt = [&](int64_t position) {
+    Element element = wholeTensor(value);
+    element.at[last] = Coordinate::number(position);
+    return evaluate(element);
+  };
 
-  int64_t size = type.getDimSize(last), rotated = 0, distance = 0;
-  std::optional<Angle> table;
-  std::optional<Rotation> rotation;
-  Element first{Value(), {}};
+  // The first element says which tensor is rotated, by which table, and how far the
+  // elements of a pair are apart.
+  std::optional<Sum> sum = sumAt(0);
+  std::optional<Turned> first = sum ? asTurned(*sum) : std::nullopt;
+  if (!first)
+    return reject(0, "is not an element times a cosine minus another times a sine");
+  std::optional<int64_t> distance = distanceOf(first->own, first->partner);
+  if (!distance || *distance < 1 || !first->subtracts)
+    return reject(0, "is not paired with a later element of the same head");
+  int64_t frequencies = typeOf(first->angle.frequencies).getDimSize(0);
+  bool interleaved = *distance == 1 && frequencies != 1;
+  if (!interleaved && *distance != frequencies)
+    return reject(0, "is paired with neither the next element nor the first of the "
+                     "second half");
+
   for (int64_t i = 0; i < size; ++i) {
-    Element root = wholeTensor(value);
-    root.at[last] = Coordinate::number(i);
-    std::optional<Sum> sum = evaluate(root);
-    Twine where = "element " + Twine(i) + " of a head ";
+    sum = sumAt(i);
     if (!sum)
-      return no(where + "is not a sum of elements times cosines and sines");
-
-    // The unrotated rest of the head.
-    if (i && sum->size() == 1 && !(*sum)[0].angle && (*sum)[0].element) {
-      Element expected = first;
-      expected.at.back() =
-          Coordinate::number(first.at.back().getNumber() + i);
-      if ((*sum)[0].coefficient != 1.0 || !(*(*sum)[0].element == expected))
-        return no(where + "is neither rotated nor passed through");
+      return reject(i, "is not a sum of elements times cosines and sines");
+    if (i >= 2 * frequencies) {
+      const Term &term = sum->front();
+      if (sum->size() != 1 || term.angle || !term.element ||
+          term.coefficient != 1.0 || distanceOf(first->own, *term.element) != i)
+        return reject(i, "lies behind the rotated ones but is not passed through");
       continue;
     }
-    if (sum->size() != 2 || rotated != i)
-      return no(where + "is not the sum of two products");
-    Term cos = (*sum)[0], sin = (*sum)[1];
-    if (cos.angle && cos.angle->isSin)
-      std::swap(cos, sin);
-    if (!cos.angle || cos.angle->isSin || !sin.angle || !sin.angle->isSin ||
-        !cos.element || !sin.element ||
-        cos.coefficient != std::abs(sin.coefficient))
-      return no(where + "is not an element times a cosine plus or minus an "
-                        "element times a sine");
-    if (!i) {
-      table = cos.angle;
-      first = *cos.element;
-      if (first.at.empty() || !first.at.back().isNumber())
-        return no(where + "does not lie at a fixed place of a tensor");
-      distance = 0;
-      rotation = Rotation{value,
-                          llm::RopeStyle::Half,
-                          {first, size, table->row, std::nullopt},
-                          table->positions,
-                          table->frequencies,
-                          cos.coefficient,
-                          table->loc};
-    }
-    auto placeOf = [&](const Element &element) -> std::optional<int64_t> {
-      Element moved = element;
-      if (moved.at.size() != first.at.size() || !moved.at.back().isNumber())
-        return std::nullopt;
-      moved.at.back() = first.at.back();
-      if (!(moved == first))
-        return std::nullopt;
-      return element.at.back().getNumber() - first.at.back().getNumber();
-    };
-    std::optional<int64_t> own = placeOf(*cos.element),
-                           partner = placeOf(*sin.element);
-    if (!own || *own != i || !partner)
-      return no(where + "combines elements of different tensors");
-    if (!i)
-      distance = *partner;
-    // First or second of its pair, and the number of the pair.
-    bool interleaved = distance == 1 && !(size == 2);
-    bool isFirst = interleaved ? i % 2 == 0 : i < distance;
-    int64_t pair = interleaved ? i / 2 : i % std::max<int64_t>(distance, 1);
-    if (*partner != (isFirst ? i + distance : i - distance) ||
-        (sin.coefficient < 0) != isFirst)
-      return no(where + "is paired with element " + Twine(*partner) +
-                ", unlike the elements before it");
-    for (const Angle *angle : {&*cos.angle, &*sin.angle})
-      if (angle->positions != table->positions || angle->row != table->row ||
-          angle->frequencies != table->frequencies || angle->index != pair)
-        return no(where + "is not turned by the angle of frequency " +
-                  Twine(pair));
-    if (cos.coefficient != rotation->scale)
-      return no(where + "is scaled unlike the elements before it");
-    rotation->style =
-        interleaved ? llm::RopeStyle::Interleaved : llm::RopeStyle::Half;
-    rotated = i + 1;
+    std::optional<Turned> turned = asTurned(*sum);
+    if (!turned || turned->scale != first->scale)
+      return reject(i, "is not rotated like the elements before it");
+    bool isFirst = interleaved ? i % 2 == 0 : i < *distance;
+    Angle angle = first->angle;
+    angle.index = interleaved ? i / 2 : i % *distance;
+    if (!angle.isSameAs(turned->angle))
+      return reject(i, "is not turned by the angle of its pair");
+    if (distanceOf(first->own, turned->own) != i ||
+        distanceOf(turned->own, turned->partner) !=
+            (isFirst ? *distance : -*distance) ||
+        turned->subtracts != isFirst)
+      return reject(i, "is not the element of its pair that a rotation gives");
   }
-  int64_t frequencies = typeOf(table->frequencies).getDimSize(0);
-  if (rotated != 2 * frequencies)
-    return no(Twine(rotated) + " elements are rotated by " + Twine(frequencies) +
-              " frequencies");
-  for (auto [dim, at] : llvm::enumerate(ArrayRef(first.at).drop_back()))
-    if (!at.isNumber() && at.getDim() != table->row)
-      rotation->input.heads = at.getDim();
-  if (!llvm::is_contained(first.at, Coordinate::variable(table->row)))
-    return no("the rotated elements do not depend on the token");
+
+  Rotation rotation{value,
+                    interleaved ? llm::RopeStyle::Interleaved
+                                : llm::RopeStyle::Half,
+                    {first->own, size, first->angle.row, std::nullopt},
+                    first->angle.positions,
+                    first->angle.frequencies,
+                    first->scale,
+                    first->angle.loc};
+  for (Coordinate at : ArrayRef(first->own.at).drop_back())
+    if (!at.isNumber() && at.getDim() != first->angle.row)
+      rotation.input.heads = at.getDim();
+  if (!llvm::is_contained(first->own.at,
+                          Coordinate::variable(first->angle.row)))
+    return reject(0, "does not belong to the token whose position turns it");
   return rotation;
 }
 

@@ -64,6 +64,11 @@ private:
     mlir::Value positions, frequencies;
     int64_t row, index;
     mlir::Location loc;
+
+    bool isSameAs(const Angle &other) const {
+      return positions == other.positions && frequencies == other.frequencies &&
+             row == other.row && index == other.index;
+    }
   };
   // coefficient * (cos or sin) * element, where either factor may be absent.
   struct Term {
@@ -72,8 +77,16 @@ private:
     std::optional<Element> element;
   };
   using Sum = llvm::SmallVector<Term, 2>;
+  // scale * (own * cos(angle) + or - partner * sin(angle)).
+  struct Turned {
+    Element own, partner;
+    Angle angle;
+    double scale;
+    bool subtracts;
+  };
 
   std::optional<Sum> evaluate(Element element) const;
+  static std::optional<Turned> asTurned(const Sum &sum);
   std::optional<Sum> multiply(const Sum &lhs, const Sum &rhs) const;
   std::optional<Angle> matchAngle(mlir::Operation *op, Element operand) const;
 

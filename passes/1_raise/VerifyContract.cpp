@@ -119,13 +119,6 @@ struct VerifyContractPass
              "narrows types";
       return false;
     }
-    if (auto parameter = dyn_cast<llm::ParameterOp>(op);
-        parameter && !parameter.getRecipe() && !parameter.getValue()) {
-      op->emitError() << "expected parameter @" << parameter.getSymName()
-                      << " to have a recipe or a value, found neither; its "
-                         "numbers would be unknown";
-      return false;
-    }
     return true;
   }
 };

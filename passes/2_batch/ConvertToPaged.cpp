@@ -70,7 +70,8 @@ struct ConvertToPagedPass
              << " arguments; llm-convert-to-paged runs once, on a dense module";
     if (blockSize <= 0 || (blockSize & (blockSize - 1)))
       return getOperation().emitError()
-             << "expected block-size to be a power of two, found " << blockSize
+             << "expected block-size to be a power of two, found "
+             << int64_t(blockSize)
              << "; 16, 32, 64 and 128 are usual";
     if (step.getBody().front().getOps<llm::AttentionOp>().empty())
       return step.emitError()

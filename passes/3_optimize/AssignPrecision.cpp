@@ -57,13 +57,12 @@ bool isGemmInput(OpOperand &use) {
   return (isa<llm::LinearOp, llm::MoeMlpOp>(op) && use.getOperandNumber() == 0);
 }
 
-// Operands whose op takes any float type.
+// Operands whose op takes any float type (or reads no element).
 bool acceptsNarrow(OpOperand &use) {
   Operation *op = use.getOwner();
   unsigned index = use.getOperandNumber();
-  if (isGemmInput(use))
-    return true;
-  if (isa<llm::GluOp, llm::ActivationOp>(op))
+  if (isGemmInput(use) ||
+      isa<llm::GluOp, llm::ActivationOp, tensor::DimOp>(op))
     return true;
   if (isa<llm::RmsNormOp, llm::LayerNormOp, llm::RopeOp,
           llm::PagedAttentionOp>(op))

@@ -91,7 +91,7 @@ struct MergeProjectionsPass
   void runOnOperation() override {
     if (gluBlock < 1) {
       getOperation().emitError()
-          << "expected glu-block to be 1 or more, found " << gluBlock
+          << "expected glu-block to be 1 or more, found " << int64_t(gluBlock)
           << "; it is the number of gate columns that lie side by side";
       return signalPassFailure();
     }

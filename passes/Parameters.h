@@ -13,8 +13,9 @@
 
 namespace llmc {
 
-// Erases reads that nothing uses and parameters that nothing reads. An engine stores every parameter
-// of its module, so a pass that replaces one must not leave the old one behind.
+// Erases reads that nothing uses and parameters that nothing reads. An engine
+// stores every parameter of its module, so a pass that replaces one must not
+// leave the old one behind.
 inline void eraseUnusedParameters(mlir::ModuleOp module) {
   llvm::DenseSet<mlir::StringAttr> read;
   module.walk([&](llm::WeightOp weight) {

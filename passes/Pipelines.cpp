@@ -20,9 +20,10 @@ using namespace mlir;
 namespace {
 
 struct BatchOptions : PassPipelineOptions<BatchOptions> {
-  Option<int64_t> blockSize{*this, "block-size",
-                            llvm::cl::desc("tokens in one block of the KV cache"),
-                            llvm::cl::init(64)};
+  Option<int64_t> blockSize{
+      *this, "block-size",
+      llvm::cl::desc("tokens in one block of the KV cache"),
+      llvm::cl::init(64)};
 };
 
 struct OptimizeOptions : PassPipelineOptions<OptimizeOptions> {

@@ -28,8 +28,8 @@ Element llmc::wholeTensor(Value tensor) {
   return element;
 }
 
-// Each step returns the coordinates in the op's source, or none when they are not
-// known numbers or plain variables there.
+// Each step returns the coordinates in the op's source, or none when they are
+// not known numbers or plain variables there.
 
 static std::optional<Coordinates> stepSlice(tensor::ExtractSliceOp op,
                                             ArrayRef<Coordinate> at) {
@@ -72,20 +72,21 @@ static std::optional<Element> stepConcat(tensor::ConcatOp op,
   return std::nullopt;
 }
 
-// From the dimensions `inner` (sizes) of a group to the one dimension they form. A
-// variable stays one only when all other dimensions of the group have size 1.
+// From the dimensions `inner` (sizes) of a group to the one dimension they
+// form. A variable stays one only when all other dimensions of the group have
+// size 1.
 static std::optional<Coordinate> joinGroup(ArrayRef<int64_t> inner,
                                            ArrayRef<Coordinate> at) {
   int64_t position = 0;
   for (auto [dim, size] : llvm::enumerate(inner)) {
     if (!at[dim].isNumber()) {
-      bool alone = llvm::all_of(llvm::seq<size_t>(0, inner.size()), [&](size_t i) {
-        return i == dim || inner[i] == 1;
-      });
+      bool alone =
+          llvm::all_of(llvm::seq<size_t>(0, inner.size()),
+                       [&](size_t i) { return i == dim || inner[i] == 1; });
       return alone ? std::optional(at[dim]) : std::nullopt;
     }
-    // The size of the outermost dimension, the only one that may be dynamic, does
-    // not matter.
+    // The size of the outermost dimension, the only one that may be dynamic,
+    // does not matter.
     if (dim != 0 && ShapedType::isDynamic(size))
       return std::nullopt;
     position = (dim ? position * size : 0) + at[dim].getNumber();

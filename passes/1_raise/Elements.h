@@ -4,9 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Models move data in many ways that mean the same: slice and concatenate, stack and
-// flatten, transpose before or after. Instead of one pattern for each, the raise
-// passes ask, for a chosen element of a result, which element of which tensor it is.
+// Models move data in many ways that mean the same: slice and concatenate,
+// stack and flatten, transpose before or after. Instead of one pattern for
+// each, the raise passes ask, for a chosen element of a result, which element
+// of which tensor it is.
 //
 //===----------------------------------------------------------------------===//
 
@@ -52,11 +53,12 @@ struct Element {
   }
 };
 
-// All of `tensor`: every dimension a variable, dimensions of size 1 the number 0.
+// All of `tensor`: every dimension a variable, dimensions of size 1 the number
+// 0.
 Element wholeTensor(mlir::Value tensor);
 
-// Follows slices, concatenations, reshapes, transposes, broadcasts and casts back to
-// the element that is read, as far as its coordinates remain known.
+// Follows slices, concatenations, reshapes, transposes, broadcasts and casts
+// back to the element that is read, as far as its coordinates remain known.
 Element traceViews(Element element);
 
 } // namespace llmc

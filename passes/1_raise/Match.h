@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Imported graphs write every scalar and every vector as an explicit broadcast. The
-// matchers here look through that, and through float casts, so that patterns read
-// like the formula they look for.
+// Imported graphs write every scalar and every vector as an explicit broadcast.
+// The matchers here look through that, and through float casts, so that
+// patterns read like the formula they look for.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,26 +22,27 @@ namespace llmc {
 // The value before broadcasts and casts between float types.
 mlir::Value skipBroadcasts(mlir::Value value);
 
-// The double with the shortest decimal form that rounds to `number`: the 1e-05 that
-// the model's author wrote, not 9.99999974e-06.
+// The double with the shortest decimal form that rounds to `number`: the 1e-05
+// that the model's author wrote, not 9.99999974e-06.
 double decimalValue(const llvm::APFloat &number);
 
 // The number, if all elements of a float tensor are the same constant.
 std::optional<double> splatValue(mlir::Value value);
 
-// Whether all elements are `number`, up to the rounding of constants to float32.
+// Whether all elements are `number`, up to the rounding of constants to
+// float32.
 bool isSplat(mlir::Value value, double number);
 
-// Whether the value is a vector along the last dimension, repeated over the others;
-// returns the vector.
+// Whether the value is a vector along the last dimension, repeated over the
+// others; returns the vector.
 mlir::Value lastDimVector(mlir::Value value);
 
 // x of x * x or x ** 2.
 mlir::Value squared(mlir::Value value);
 
-// Factors of a product, in order: mulf, and division by a constant, are opened; all
-// constants are multiplied into `scale`. Broadcasts and casts are looked through at
-// constants only.
+// Factors of a product, in order: mulf, and division by a constant, are opened;
+// all constants are multiplied into `scale`. Broadcasts and casts are looked
+// through at constants only.
 struct Product {
   double scale = 1.0;
   llvm::SmallVector<mlir::Value, 4> factors;
@@ -51,12 +52,12 @@ Product flattenProduct(mlir::Value value);
 // Calls `match(lhs, rhs)` with the operands in both orders until it succeeds.
 template <typename BinaryOp, typename Fn>
 bool matchEitherOrder(BinaryOp op, Fn match) {
-  return op && (match(op.getLhs(), op.getRhs()) || match(op.getRhs(), op.getLhs()));
+  return op &&
+         (match(op.getLhs(), op.getRhs()) || match(op.getRhs(), op.getLhs()));
 }
 
 // The defining op looking through broadcasts and casts, if it is an `OpT`.
-template <typename OpT>
-OpT definedBy(mlir::Value value) {
+template <typename OpT> OpT definedBy(mlir::Value value) {
   return skipBroadcasts(value).getDefiningOp<OpT>();
 }
 

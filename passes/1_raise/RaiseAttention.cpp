@@ -25,8 +25,8 @@ struct Repeated {
   int64_t group;
 };
 
-// Whether heads of a [T, H, D] tensor are copies: head h of it is head h / group of
-// `source`, for every h.
+// Whether heads of a [T, H, D] tensor are copies: head h of it is head h /
+// group of `source`, for every h.
 std::optional<Repeated> matchRepeatedHeads(Value value) {
   auto type = cast<RankedTensorType>(value.getType());
   int64_t heads = type.getDimSize(1);
@@ -100,8 +100,8 @@ struct FoldScale : OpRewritePattern<llm::AttentionOp> {
   // Up through ropes and views that only this attention reads.
   static OpOperand *skipLinearOps(OpOperand *operand) {
     while (Operation *op = operand->get().getDefiningOp()) {
-      bool isLinear = isa<llm::RopeOp>(op) ||
-                      (isView(op) && !isa<tensor::ConcatOp>(op));
+      bool isLinear =
+          isa<llm::RopeOp>(op) || (isView(op) && !isa<tensor::ConcatOp>(op));
       if (!isLinear || !op->hasOneUse())
         break;
       operand = &op->getOpOperand(0);
@@ -110,8 +110,8 @@ struct FoldScale : OpRewritePattern<llm::AttentionOp> {
   }
 };
 
-// slice(transpose(x)) => transpose(slice(x)): one of a model's transposes around a
-// merged projection moves up to the other and cancels.
+// slice(transpose(x)) => transpose(slice(x)): one of a model's transposes
+// around a merged projection moves up to the other and cancels.
 struct SlicedTranspose : OpRewritePattern<tensor::ExtractSliceOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(tensor::ExtractSliceOp op,
@@ -139,17 +139,16 @@ struct SlicedTranspose : OpRewritePattern<tensor::ExtractSliceOp> {
   }
 };
 
-// norm(transpose(x)) => transpose(norm(x)), when the last dimension stays last. Norms
-// of queries and keys then work on [T, heads, D], whatever order the model used.
-template <typename NormOp>
-struct TransposedInput : OpRewritePattern<NormOp> {
+// norm(transpose(x)) => transpose(norm(x)), when the last dimension stays last.
+// Norms of queries and keys then work on [T, heads, D], whatever order the
+// model used.
+template <typename NormOp> struct TransposedInput : OpRewritePattern<NormOp> {
   using OpRewritePattern<NormOp>::OpRewritePattern;
   LogicalResult matchAndRewrite(NormOp op,
                                 PatternRewriter &rewriter) const override {
     auto transpose = op.getInput().template getDefiningOp<llm::TransposeOp>();
-    if (!transpose ||
-        transpose.getPermutation().back() !=
-            int64_t(transpose.getPermutation().size()) - 1)
+    if (!transpose || transpose.getPermutation().back() !=
+                          int64_t(transpose.getPermutation().size()) - 1)
       return failure();
     auto type = RankedTensorType::get(
         cast<RankedTensorType>(transpose.getInput().getType()).getShape(),

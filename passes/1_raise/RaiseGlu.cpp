@@ -32,8 +32,7 @@ bool isMultiple(Value value, double factor, Value x) {
 }
 
 // Whether `value` is 1 + f(..) for an op `FunctionOp`; returns its operand.
-template <typename FunctionOp>
-Value matchOnePlus(Value value) {
+template <typename FunctionOp> Value matchOnePlus(Value value) {
   Value operand;
   matchEitherOrder(value.getDefiningOp<arith::AddFOp>(),
                    [&](Value function, Value one) {
@@ -111,8 +110,8 @@ struct DividedSigmoid : OpRewritePattern<arith::DivFOp> {
     Value x = matchSigmoidDenominator(op.getRhs());
     if (!x || !(isSplat(op.getLhs(), 1.0) || op.getLhs() == x))
       return failure();
-    ActivationKind kind = op.getLhs() == x ? ActivationKind::Silu
-                                           : ActivationKind::Sigmoid;
+    ActivationKind kind =
+        op.getLhs() == x ? ActivationKind::Silu : ActivationKind::Sigmoid;
     rewriter.replaceOpWithNewOp<llm::ActivationOp>(op, op.getType(), kind, x);
     return success();
   }
@@ -154,8 +153,7 @@ struct MaximumZero : OpRewritePattern<arith::MaximumFOp> {
 };
 
 // relu(x)^2 => relu2
-template <typename SquareOp>
-struct SquaredRelu : OpRewritePattern<SquareOp> {
+template <typename SquareOp> struct SquaredRelu : OpRewritePattern<SquareOp> {
   using OpRewritePattern<SquareOp>::OpRewritePattern;
   LogicalResult matchAndRewrite(SquareOp op,
                                 PatternRewriter &rewriter) const override {
@@ -169,8 +167,8 @@ struct SquaredRelu : OpRewritePattern<SquareOp> {
   }
 };
 
-// activation(gate) * up => glu. A factor that is only repeated (a scale, a vector)
-// is no `up`: it would cost a whole tensor.
+// activation(gate) * up => glu. A factor that is only repeated (a scale, a
+// vector) is no `up`: it would cost a whole tensor.
 struct Gated : OpRewritePattern<arith::MulFOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(arith::MulFOp op,
@@ -181,9 +179,8 @@ struct Gated : OpRewritePattern<arith::MulFOp> {
           activation.getType() != op.getType() ||
           up.getDefiningOp<llm::BroadcastOp>() || splatValue(up))
         return false;
-      rewriter.replaceOpWithNewOp<llm::GluOp>(op, op.getType(),
-                                              activation.getKind(),
-                                              activation.getInput(), up);
+      rewriter.replaceOpWithNewOp<llm::GluOp>(
+          op, op.getType(), activation.getKind(), activation.getInput(), up);
       return true;
     }));
   }

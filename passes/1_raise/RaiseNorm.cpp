@@ -4,10 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A norm is raised by algebra, a step at a time: x * rsqrt(mean(x^2) + eps) is an
-// RMS norm; a vector multiplied on is its gamma; an RMS norm of x - mean(x) is a
-// layer norm; a vector added to that is its beta. Every spelling of a family is some
-// order of these steps.
+// A norm is raised by algebra, a step at a time: x * rsqrt(mean(x^2) + eps) is
+// an RMS norm; a vector multiplied on is its gamma; an RMS norm of x - mean(x)
+// is a layer norm; a vector added to that is its beta. Every spelling of a
+// family is some order of these steps.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,11 +41,11 @@ bool isMean(Value value, Value input) {
   if (auto div = definedBy<arith::DivFOp>(value))
     return isSplat(div.getRhs(), double(size)) &&
            reducesLast(div.getLhs(), llm::ReduceKind::Sum);
-  return matchEitherOrder(
-      definedBy<arith::MulFOp>(value), [&](Value sum, Value factor) {
-        return isSplat(factor, 1.0 / double(size)) &&
-               reducesLast(sum, llm::ReduceKind::Sum);
-      });
+  return matchEitherOrder(definedBy<arith::MulFOp>(value),
+                          [&](Value sum, Value factor) {
+                            return isSplat(factor, 1.0 / double(size)) &&
+                                   reducesLast(sum, llm::ReduceKind::Sum);
+                          });
 }
 
 // eps, if `value` is mean(x^2) + eps.
@@ -110,8 +110,7 @@ struct DividedRms : OpRewritePattern<arith::DivFOp> {
     if (!eps)
       return failure();
     rewriter.replaceOpWithNewOp<llm::RmsNormOp>(
-        op, op.getType(), op.getLhs(), Value(),
-        rewriter.getF64FloatAttr(*eps));
+        op, op.getType(), op.getLhs(), Value(), rewriter.getF64FloatAttr(*eps));
     return success();
   }
 };
@@ -124,16 +123,15 @@ struct CentredRms : OpRewritePattern<llm::RmsNormOp> {
     auto sub = op.getInput().getDefiningOp<arith::SubFOp>();
     if (!sub || !isMean(sub.getRhs(), sub.getLhs()))
       return failure();
-    rewriter.replaceOpWithNewOp<llm::LayerNormOp>(
-        op, op.getType(), sub.getLhs(), op.getGamma(), Value(),
-        op.getEpsAttr());
+    rewriter.replaceOpWithNewOp<llm::LayerNormOp>(op, op.getType(),
+                                                  sub.getLhs(), op.getGamma(),
+                                                  Value(), op.getEpsAttr());
     return success();
   }
 };
 
 // norm(x) * vector => norm(x) with gamma
-template <typename NormOp>
-struct Gamma : OpRewritePattern<arith::MulFOp> {
+template <typename NormOp> struct Gamma : OpRewritePattern<arith::MulFOp> {
   using OpRewritePattern<arith::MulFOp>::OpRewritePattern;
   LogicalResult matchAndRewrite(arith::MulFOp op,
                                 PatternRewriter &rewriter) const override {
@@ -186,9 +184,8 @@ struct OffsetWeight : OpRewritePattern<arith::AddFOp> {
       std::optional<double> offset = splatValue(constant);
       if (!weight || !offset)
         return false;
-      auto parameter =
-          SymbolTable::lookupNearestSymbolFrom<llm::ParameterOp>(
-              op, weight.getNameAttr());
+      auto parameter = SymbolTable::lookupNearestSymbolFrom<llm::ParameterOp>(
+          op, weight.getNameAttr());
       if (!parameter || !parameter.getRecipeAttr())
         return false;
       rewriter.replaceOpWithNewOp<llm::WeightOp>(
@@ -200,9 +197,8 @@ struct OffsetWeight : OpRewritePattern<arith::AddFOp> {
 
   static StringAttr declare(llm::ParameterOp base, double offset,
                             PatternRewriter &rewriter) {
-    auto recipe =
-        llm::OffsetAttr::get(base.getContext(), base.getRecipeAttr(),
-                             rewriter.getF32FloatAttr(float(offset)));
+    auto recipe = llm::OffsetAttr::get(base.getContext(), base.getRecipeAttr(),
+                                       rewriter.getF32FloatAttr(float(offset)));
     auto module = base->getParentOfType<ModuleOp>();
     std::string name = (base.getSymName() + ".offset").str();
     for (unsigned copy = 1;; ++copy) {

@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A rotary embedding is recognised by what it computes, not by how it is written.
-// For every position i along the head dimension the candidate is evaluated to a sum
-// of products of elements; it is a rope when these sums are
+// A rotary embedding is recognised by what it computes, not by how it is
+// written. For every position i along the head dimension the candidate is
+// evaluated to a sum of products of elements; it is a rope when these sums are
 //   x[i] cos(p f[k]) - x[i + d] sin(p f[k])   for the first element of a pair,
 //   x[i] cos(p f[k]) + x[i - d] sin(p f[k])   for the second,
 //   x[i]                                      behind the rotated part.
@@ -33,8 +33,8 @@ struct RaiseRopePass : llmc::impl::LlmRaiseRopeBase<RaiseRopePass> {
   void runOnOperation() override {
     RotationMatcher matcher(getOperation());
     DenseMap<Operation *, std::string> reasons;
-    // Users before producers: the outermost value that is a rope is replaced, and
-    // what it was made of goes away before it is looked at.
+    // Users before producers: the outermost value that is a rope is replaced,
+    // and what it was made of goes away before it is looked at.
     for (Operation *op : llvm::reverse(matcher.getDependentOps())) {
       // A scaled rope is raised below its scale.
       if (!isOpTriviallyDead(op) && !isScaling(op)) {
@@ -53,8 +53,9 @@ struct RaiseRopePass : llmc::impl::LlmRaiseRopeBase<RaiseRopePass> {
 
   static bool isScaling(Operation *op) {
     return isa<arith::MulFOp, arith::DivFOp>(op) &&
-           llvm::any_of(op->getOperands(),
-                        [](Value value) { return splatValue(value).has_value(); });
+           llvm::any_of(op->getOperands(), [](Value value) {
+             return splatValue(value).has_value();
+           });
   }
 
   void raise(Operation *op, const Rotation &rotation) {
@@ -69,7 +70,8 @@ struct RaiseRopePass : llmc::impl::LlmRaiseRopeBase<RaiseRopePass> {
   }
 
   // One table for all ropes of equal angles, placed where its first user is.
-  std::pair<Value, Value> tableOf(const Rotation &rotation, OpBuilder &builder) {
+  std::pair<Value, Value> tableOf(const Rotation &rotation,
+                                  OpBuilder &builder) {
     FloatAttr scale = builder.getF64FloatAttr(rotation.scale);
     auto key = std::make_tuple(rotation.positions, rotation.frequencies, scale);
     auto type = RankedTensorType::get(
@@ -92,8 +94,8 @@ struct RaiseRopePass : llmc::impl::LlmRaiseRopeBase<RaiseRopePass> {
     return it->second;
   }
 
-  // Whatever still depends on cosines or sines of positions is not understood; the
-  // outermost such value says most.
+  // Whatever still depends on cosines or sines of positions is not understood;
+  // the outermost such value says most.
   void reportRemainder(const DenseMap<Operation *, std::string> &reasons) {
     RotationMatcher matcher(getOperation());
     if (matcher.getDependentOps().empty())
@@ -101,14 +103,17 @@ struct RaiseRopePass : llmc::impl::LlmRaiseRopeBase<RaiseRopePass> {
     Operation *remainder = matcher.getDependentOps().back();
     InFlightDiagnostic error =
         remainder->emitError()
-        << "expected cosines and sines to serve rotary position embeddings only, "
+        << "expected cosines and sines to serve rotary position embeddings "
+           "only, "
            "but this value is not a rotation of pairs of head elements";
     if (auto reason = reasons.find(remainder); reason != reasons.end())
       error << ": " << reason->second;
-    error.attachNote()
-        << "rotations of the pairs (i, i + n/2) or (2i, 2i + 1) among the first n "
-           "elements of each head by angles position * frequency are known; write "
-           "the model's rotation in one of these forms or extend llm-raise-rope";
+    error.attachNote() << "rotations of the pairs (i, i + n/2) or (2i, 2i + 1) "
+                          "among the first n "
+                          "elements of each head by angles position * "
+                          "frequency are known; write "
+                          "the model's rotation in one of these forms or "
+                          "extend llm-raise-rope";
     signalPassFailure();
   }
 

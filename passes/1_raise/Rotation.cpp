@@ -36,8 +36,8 @@ RotationMatcher::RotationMatcher(func::FuncOp func) {
   });
 }
 
-// The last step from an angle to its factors: `matmul` of a column and a row, or a
-// product of broadcasts.
+// The last step from an angle to its factors: `matmul` of a column and a row,
+// or a product of broadcasts.
 static std::optional<std::pair<Element, Element>>
 factorsOf(const Element &angle) {
   auto elementOf = [](Value tensor, ArrayRef<Coordinate> at) {
@@ -72,9 +72,12 @@ RotationMatcher::matchAngle(Operation *op, Element operand) const {
   if (position.at.size() != 1 || position.at[0].isNumber() ||
       frequency.at.size() != 1 || !frequency.at[0].isNumber())
     return std::nullopt;
-  return Angle{isa<math::SinOp>(op),     position.tensor,
-               frequency.tensor,         position.at[0].getDim(),
-               frequency.at[0].getNumber(), op->getLoc()};
+  return Angle{isa<math::SinOp>(op),
+               position.tensor,
+               frequency.tensor,
+               position.at[0].getDim(),
+               frequency.at[0].getNumber(),
+               op->getLoc()};
 }
 
 std::optional<RotationMatcher::Sum>
@@ -102,7 +105,8 @@ RotationMatcher::evaluate(Element element) const {
     return evaluate({op->getOperand(index), element.at});
   };
   auto scaled = [](std::optional<Sum> sum, double factor) {
-    for (Term &term : sum ? MutableArrayRef<Term>(*sum) : MutableArrayRef<Term>())
+    for (Term &term :
+         sum ? MutableArrayRef<Term>(*sum) : MutableArrayRef<Term>())
       term.coefficient *= factor;
     return sum;
   };
@@ -112,8 +116,10 @@ RotationMatcher::evaluate(Element element) const {
     return Sum{{1.0, std::nullopt, element}};
 
   if (isa<math::CosOp, math::SinOp>(op)) {
-    std::optional<Angle> angle = matchAngle(op, {op->getOperand(0), element.at});
-    return angle ? std::optional(Sum{{1.0, angle, std::nullopt}}) : std::nullopt;
+    std::optional<Angle> angle =
+        matchAngle(op, {op->getOperand(0), element.at});
+    return angle ? std::optional(Sum{{1.0, angle, std::nullopt}})
+                 : std::nullopt;
   }
   if (isa<arith::AddFOp, arith::SubFOp>(op)) {
     std::optional<Sum> sum = operand(0);
@@ -182,20 +188,22 @@ std::optional<Rotation> RotationMatcher::match(Value value,
     return evaluate(element);
   };
 
-  // The first element says which tensor is rotated, by which table, and how far the
-  // elements of a pair are apart.
+  // The first element says which tensor is rotated, by which table, and how far
+  // the elements of a pair are apart.
   std::optional<Sum> sum = sumAt(0);
   std::optional<Turned> first = sum ? asTurned(*sum) : std::nullopt;
   if (!first)
-    return reject(0, "is not an element times a cosine minus another times a sine");
+    return reject(
+        0, "is not an element times a cosine minus another times a sine");
   std::optional<int64_t> distance = distanceOf(first->own, first->partner);
   if (!distance || *distance < 1 || !first->subtracts)
     return reject(0, "is not paired with a later element of the same head");
   int64_t frequencies = typeOf(first->angle.frequencies).getDimSize(0);
   bool interleaved = *distance == 1 && frequencies != 1;
   if (!interleaved && *distance != frequencies)
-    return reject(0, "is paired with neither the next element nor the first of the "
-                     "second half");
+    return reject(
+        0, "is paired with neither the next element nor the first of the "
+           "second half");
 
   for (int64_t i = 0; i < size; ++i) {
     sum = sumAt(i);
@@ -205,7 +213,8 @@ std::optional<Rotation> RotationMatcher::match(Value value,
       const Term &term = sum->front();
       if (sum->size() != 1 || term.angle || !term.element ||
           term.coefficient != 1.0 || distanceOf(first->own, *term.element) != i)
-        return reject(i, "lies behind the rotated ones but is not passed through");
+        return reject(i,
+                      "lies behind the rotated ones but is not passed through");
       continue;
     }
     std::optional<Turned> turned = asTurned(*sum);

@@ -15,10 +15,10 @@
 
 namespace llmc {
 
-// The heads that are rotated, as a part of some tensor: `first` is the element at
-// position 0 of the last dimension, `size` the number of elements of a head. `rows`
-// and `heads` are the variables (dimensions of the matched value) that count tokens
-// and heads; there is no `heads` when there is one head.
+// The heads that are rotated, as a part of some tensor: `first` is the element
+// at position 0 of the last dimension, `size` the number of elements of a head.
+// `rows` and `heads` are the variables (dimensions of the matched value) that
+// count tokens and heads; there is no `heads` when there is one head.
 struct HeadsView {
   Element first;
   int64_t size = 0;
@@ -48,8 +48,8 @@ class RotationMatcher {
 public:
   explicit RotationMatcher(mlir::func::FuncOp func);
 
-  // Elementwise ops and views whose result depends on a cosine or sine, in program
-  // order.
+  // Elementwise ops and views whose result depends on a cosine or sine, in
+  // program order.
   llvm::ArrayRef<mlir::Operation *> getDependentOps() const {
     return dependent.getArrayRef();
   }

@@ -29,8 +29,8 @@ std::string describe(Location loc) {
     if (auto name = dyn_cast<NameLoc>(inner); name && module.empty())
       module = name.getName().str();
     if (auto file = dyn_cast<FileLineColLoc>(inner); file && source.empty())
-      source = (file.getFilename().getValue() + ":" + Twine(file.getLine()))
-                   .str();
+      source =
+          (file.getFilename().getValue() + ":" + Twine(file.getLine())).str();
     return WalkResult::advance();
   });
   if (module.empty())
@@ -40,7 +40,8 @@ std::string describe(Location loc) {
 
 bool isAllowedOp(Operation *op) {
   if (isa<llm::LlmDialect>(op->getDialect()))
-    // What later phases introduce: the cache, kernels, quantized and sharded ops.
+    // What later phases introduce: the cache, kernels, quantized and sharded
+    // ops.
     return !isa<llm::KvLayerOp, llm::KvAppendOp, llm::PagedAttentionOp,
                 llm::GroupOp, llm::KernelOp, llm::LaunchOp, llm::YieldOp,
                 llm::AllReduceOp, llm::AllGatherOp, llm::ReduceScatterOp,
@@ -89,16 +90,17 @@ struct VerifyContractPass
         logits.isDynamicDim(1) || !logits.getElementType().isF32())
       return step.emitError()
              << "expected @step to be (tensor<?xi32>, tensor<?xi32>) -> "
-                "tensor<?xVxf32>, from token ids and positions to logits, found "
+                "tensor<?xVxf32>, from token ids and positions to logits, "
+                "found "
              << type
              << "; the frontend must fold the batch dimension away and return "
                 "logits only";
     if (!step.getBody().hasOneBlock())
-      return step.emitError()
-             << "expected @step to be one block, found "
-             << step.getBody().getBlocks().size()
-             << "; control flow that depends on data cannot be compiled, export "
-                "the model without it";
+      return step.emitError() << "expected @step to be one block, found "
+                              << step.getBody().getBlocks().size()
+                              << "; control flow that depends on data cannot "
+                                 "be compiled, export "
+                                 "the model without it";
     return success();
   }
 

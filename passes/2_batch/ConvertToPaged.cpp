@@ -4,9 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Everything in a decoder but attention works on rows by themselves. So the dense
-// graph of one sequence becomes the graph of a batch of many by changing attention
-// alone: its keys and values go to the cache, and its queries read them from there.
+// Everything in a decoder but attention works on rows by themselves. So the
+// dense graph of one sequence becomes the graph of a batch of many by changing
+// attention alone: its keys and values go to the cache, and its queries read
+// them from there.
 //
 //===----------------------------------------------------------------------===//
 
@@ -71,11 +72,11 @@ struct ConvertToPagedPass
     if (blockSize <= 0 || (blockSize & (blockSize - 1)))
       return getOperation().emitError()
              << "expected block-size to be a power of two, found "
-             << int64_t(blockSize)
-             << "; 16, 32, 64 and 128 are usual";
+             << int64_t(blockSize) << "; 16, 32, 64 and 128 are usual";
     if (step.getBody().front().getOps<llm::AttentionOp>().empty())
       return step.emitError()
-             << "expected a decoder, found no llm.attention; run the raise passes "
+             << "expected a decoder, found no llm.attention; run the raise "
+                "passes "
                 "first, or register the model's attention with the frontend";
     return success();
   }
@@ -84,9 +85,10 @@ struct ConvertToPagedPass
     auto key = cast<RankedTensorType>(op.getKey().getType());
     auto value = cast<RankedTensorType>(op.getValue().getType());
     if (!op.getCausal())
-      return op.emitOpError()
-             << "expected causal attention, found attention to later tokens; a KV "
-                "cache holds earlier tokens only, so encoders cannot be compiled";
+      return op.emitOpError() << "expected causal attention, found attention "
+                                 "to later tokens; a KV "
+                                 "cache holds earlier tokens only, so encoders "
+                                 "cannot be compiled";
     for (RankedTensorType type : {key, value})
       if (ShapedType::isDynamic(type.getDimSize(1)) ||
           ShapedType::isDynamic(type.getDimSize(2)))
@@ -101,9 +103,10 @@ struct ConvertToPagedPass
   void addArguments(func::FuncOp step, llm::KvCacheType cache) {
     Type rows = RankedTensorType::get({ShapedType::kDynamic},
                                       IntegerType::get(&getContext(), 32));
-    for (Type type : {rows, Type(llm::BatchType::get(&getContext())),
-                      Type(cache)})
-      (void)step.insertArgument(step.getNumArguments(), type, {}, step.getLoc());
+    for (Type type :
+         {rows, Type(llm::BatchType::get(&getContext())), Type(cache)})
+      (void)step.insertArgument(step.getNumArguments(), type, {},
+                                step.getLoc());
   }
 
   void convert(llm::AttentionOp op, func::FuncOp step, unsigned layer,

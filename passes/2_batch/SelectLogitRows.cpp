@@ -19,16 +19,15 @@ using namespace llmc;
 
 namespace {
 
-// A tensor with a row for each token, rather than a weight or a constant repeated
-// for each token.
+// A tensor with a row for each token, rather than a weight or a constant
+// repeated for each token.
 bool hasRows(Value value) {
   auto type = dyn_cast<RankedTensorType>(value.getType());
   if (!type || type.getRank() < 1 || !type.isDynamicDim(0))
     return false;
   auto broadcast = value.getDefiningOp<llm::BroadcastOp>();
-  return !broadcast ||
-         !cast<RankedTensorType>(broadcast.getInput().getType())
-              .hasStaticShape();
+  return !broadcast || !cast<RankedTensorType>(broadcast.getInput().getType())
+                            .hasStaticShape();
 }
 
 // Whether row r of the result depends only on row r of the operands with rows.
@@ -43,11 +42,11 @@ struct SelectLogitRowsPass
   void runOnOperation() override {
     auto step = getOperation().lookupSymbol<func::FuncOp>("step");
     if (!step || step.getNumArguments() < 5 || step.getNumResults() != 1) {
-      getOperation().emitError()
-          << "expected the paged @step(tokens, positions, logit_rows, batch, kv) "
-             "with logits as its result, found "
-          << (step ? "another signature" : "no @step")
-          << "; run llm-convert-to-paged first";
+      getOperation().emitError() << "expected the paged @step(tokens, "
+                                    "positions, logit_rows, batch, kv) "
+                                    "with logits as its result, found "
+                                 << (step ? "another signature" : "no @step")
+                                 << "; run llm-convert-to-paged first";
       return signalPassFailure();
     }
     Value rows = step.getArgument(2);

@@ -4,10 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The graph arrives in float32. Narrowing a value in place (its producer writes the
-// narrow type, its readers take it) costs nothing, so a value is narrowed whenever
-// all its readers accept that; only where a GEMM reads a value that must stay wide is
-// a cast inserted.
+// The graph arrives in float32. Narrowing a value in place (its producer writes
+// the narrow type, its readers take it) costs nothing, so a value is narrowed
+// whenever all its readers accept that; only where a GEMM reads a value that
+// must stay wide is a cast inserted.
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,8 +43,8 @@ bool isMove(Operation *op) {
              llm::TransposeOp, llm::GatherRowsOp>(op);
 }
 
-// Computes in float32 inside and can round its result on the way out. An embedding
-// could too, but it starts the residual stream.
+// Computes in float32 inside and can round its result on the way out. An
+// embedding could too, but it starts the residual stream.
 bool canRoundResult(Operation *op) {
   return isa<llm::LinearOp, llm::RmsNormOp, llm::LayerNormOp, llm::RopeOp,
              llm::AttentionOp, llm::PagedAttentionOp, llm::GluOp,
@@ -61,11 +61,10 @@ bool isGemmInput(OpOperand &use) {
 bool acceptsNarrow(OpOperand &use) {
   Operation *op = use.getOwner();
   unsigned index = use.getOperandNumber();
-  if (isGemmInput(use) ||
-      isa<llm::GluOp, llm::ActivationOp, tensor::DimOp>(op))
+  if (isGemmInput(use) || isa<llm::GluOp, llm::ActivationOp, tensor::DimOp>(op))
     return true;
-  if (isa<llm::RmsNormOp, llm::LayerNormOp, llm::RopeOp,
-          llm::PagedAttentionOp>(op))
+  if (isa<llm::RmsNormOp, llm::LayerNormOp, llm::RopeOp, llm::PagedAttentionOp>(
+          op))
     return index == 0;
   if (isa<llm::KvAppendOp>(op))
     return index < 2;
@@ -76,13 +75,14 @@ bool acceptsNarrow(OpOperand &use) {
 bool isStoredWeight(OpOperand &use) {
   Operation *op = use.getOwner();
   unsigned index = use.getOperandNumber();
-  if (isa<llm::LinearOp, llm::EmbeddingOp, llm::RmsNormOp, llm::LayerNormOp>(op))
+  if (isa<llm::LinearOp, llm::EmbeddingOp, llm::RmsNormOp, llm::LayerNormOp>(
+          op))
     return index > 0;
   return isa<llm::MoeMlpOp>(op) && index > 2;
 }
 
-// An offset such as Gemma's 1 + w loses the low bits of w when it is rounded: with
-// eight bits of precision around 1, most of what the norm has learned.
+// An offset such as Gemma's 1 + w loses the low bits of w when it is rounded:
+// with eight bits of precision around 1, most of what the norm has learned.
 bool hasOffset(Attribute recipe) {
   bool found = false;
   AttrTypeWalker walker;
@@ -104,9 +104,9 @@ struct AssignPrecisionPass
       return signalPassFailure();
     auto step = getOperation().lookupSymbol<func::FuncOp>("step");
     if (!step) {
-      getOperation().emitError()
-          << "expected a function @step, found none; this pass takes the module "
-             "of a frontend";
+      getOperation().emitError() << "expected a function @step, found none; "
+                                    "this pass takes the module "
+                                    "of a frontend";
       return signalPassFailure();
     }
     storeWeights(step, weightType);
@@ -125,8 +125,8 @@ struct AssignPrecisionPass
     if (type)
       return success();
     return getOperation().emitError()
-           << "expected " << option << " to be f32, bf16 or f16, found '" << name
-           << "'; narrower types come with scales, from quantization";
+           << "expected " << option << " to be f32, bf16 or f16, found '"
+           << name << "'; narrower types come with scales, from quantization";
   }
 
   // Weights: the parameter, and every read of it.
@@ -166,13 +166,14 @@ struct AssignPrecisionPass
         if (auto layer = dyn_cast<llm::KvLayerOp>(user))
           layer.getResult().setType(layers[layer.getLayer()]);
     }
-    step.setFunctionType(
-        FunctionType::get(&getContext(), step.getBody().getArgumentTypes(),
-                          step.getResultTypes()));
+    step.setFunctionType(FunctionType::get(&getContext(),
+                                           step.getBody().getArgumentTypes(),
+                                           step.getResultTypes()));
   }
 
   void narrowActivations(func::FuncOp step, Type type) {
-    // Assume that everything can be narrow, and take back until nothing changes.
+    // Assume that everything can be narrow, and take back until nothing
+    // changes.
     llvm::SetVector<Value> narrow;
     step.walk([&](Operation *op) {
       if (op->getNumResults() == 1 && isF32Tensor(op->getResult(0)) &&
@@ -196,7 +197,8 @@ struct AssignPrecisionPass
     for (Value value : narrow)
       value.setType(withElement(value.getType(), type));
 
-    // What a GEMM reads and could not be narrowed is cast, once for all readers.
+    // What a GEMM reads and could not be narrowed is cast, once for all
+    // readers.
     DenseMap<Value, Value> casts;
     step.walk([&](Operation *op) {
       for (OpOperand &use : op->getOpOperands()) {

@@ -24,8 +24,9 @@ namespace {
 // What a projection is for, in the order in which they are packed.
 enum class Role { Query, Key, Value, Mixed };
 
-// The role of a value that becomes queries, keys or values and nothing else: every
-// path from it goes through views, norms and ropes to an attention or an append.
+// The role of a value that becomes queries, keys or values and nothing else:
+// every path from it goes through views, norms and ropes to an attention or an
+// append.
 std::optional<Role> roleOf(Value value) {
   std::optional<Role> role;
   for (OpOperand &use : value.getUses()) {
@@ -76,7 +77,8 @@ bool canMerge(llm::LinearOp linear) {
          (!linear.getBias() || isMergeableWeight(linear.getBias()));
 }
 
-// Linears that may become one: equal in everything but their number of features.
+// Linears that may become one: equal in everything but their number of
+// features.
 bool haveOneForm(llm::LinearOp a, llm::LinearOp b) {
   return a.getInput() == b.getInput() && !a.getBias() == !b.getBias() &&
          a.getType().getElementType() == b.getType().getElementType() &&
@@ -126,19 +128,22 @@ struct MergeProjectionsPass
     }
   }
 
-  void replaceWithSlices(ArrayRef<llm::LinearOp> linears, SymbolTable &symbols) {
+  void replaceWithSlices(ArrayRef<llm::LinearOp> linears,
+                         SymbolTable &symbols) {
     llm::LinearOp first = linears.front();
     for (llm::LinearOp linear : linears)
       if (linear->isBeforeInBlock(first))
         first = linear;
     OpBuilder builder(first);
     Location loc = first.getLoc();
-    Value merged = mergedLinear(linears, MergeRecipe::concat(), symbols, builder);
+    Value merged =
+        mergedLinear(linears, MergeRecipe::concat(), symbols, builder);
     OpFoldResult rows = tensor::getMixedSize(builder, loc, merged, 0);
     int64_t offset = 0;
     for (llm::LinearOp linear : linears) {
       int64_t features = linear.getType().getDimSize(1);
-      OpFoldResult zero = builder.getIndexAttr(0), one = builder.getIndexAttr(1);
+      OpFoldResult zero = builder.getIndexAttr(0),
+                   one = builder.getIndexAttr(1);
       Value part = tensor::ExtractSliceOp::create(
           builder, linear.getLoc(), linear.getType(), merged,
           {zero, builder.getIndexAttr(offset)},
@@ -159,16 +164,16 @@ struct MergeProjectionsPass
         gate.getType().getDimSize(1) % gluBlock)
       return false;
     OpBuilder builder(glu);
-    Value merged = mergedLinear(
-        {gate, up}, MergeRecipe::interleave(gluBlock), symbols, builder);
+    Value merged = mergedLinear({gate, up}, MergeRecipe::interleave(gluBlock),
+                                symbols, builder);
     replaceWithPacked(glu, merged, builder);
     gate.erase();
     up.erase();
     return true;
   }
 
-  // glu of the two halves of a linear, for checkpoints that store gate and up as one
-  // matrix: its rows are interleaved.
+  // glu of the two halves of a linear, for checkpoints that store gate and up
+  // as one matrix: its rows are interleaved.
   bool mergePackedGlu(llm::GluOp glu, SymbolTable &symbols) {
     auto gate = glu.getGate().getDefiningOp<tensor::ExtractSliceOp>();
     auto up = glu.getUp().getDefiningOp<tensor::ExtractSliceOp>();
@@ -191,10 +196,9 @@ struct MergeProjectionsPass
     if (!gateFirst && !(isHalf(gate, factor) && isHalf(up, 0)))
       return false;
     OpBuilder builder(linear);
-    Value merged =
-        mergedLinear({linear},
-                     MergeRecipe::interleaveHalves(gluBlock, factor, gateFirst),
-                     symbols, builder);
+    Value merged = mergedLinear(
+        {linear}, MergeRecipe::interleaveHalves(gluBlock, factor, gateFirst),
+        symbols, builder);
     linear.replaceAllUsesWith(merged);
     linear.erase();
     builder.setInsertionPoint(glu);

@@ -57,9 +57,8 @@ static std::string joinWords(ArrayRef<StringRef> words) {
   for (StringRef word : words)
     while (!word.ends_with(suffix))
       suffix = suffix.drop_front();
-  bool single = llvm::all_of(words, [&](StringRef word) {
-    return word.size() <= suffix.size() + 1;
-  });
+  bool single = llvm::all_of(
+      words, [&](StringRef word) { return word.size() <= suffix.size() + 1; });
   auto stems = llvm::map_range(
       words, [&](StringRef word) { return word.drop_back(suffix.size()); });
   return llvm::join(stems, single ? "" : "_") + suffix.str();
@@ -103,7 +102,8 @@ Value llmc::mergeWeights(ArrayRef<Value> weights, const MergeRecipe &recipe,
     else
       shape[0] += part[0];
   }
-  auto type = RankedTensorType::get(shape, first.getTensorType().getElementType());
+  auto type =
+      RankedTensorType::get(shape, first.getTensorType().getElementType());
   OpBuilder declarations(first);
   auto parameter = llm::ParameterOp::create(
       declarations, first.getLoc(),

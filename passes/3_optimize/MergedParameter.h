@@ -14,7 +14,8 @@
 
 namespace llmc {
 
-// How the rows of several weights (or the two halves of one) become those of one.
+// How the rows of several weights (or the two halves of one) become those of
+// one.
 class MergeRecipe {
 public:
   static MergeRecipe concat();
@@ -28,8 +29,7 @@ public:
   }
 
 private:
-  using Build =
-      std::function<mlir::Attribute(llvm::ArrayRef<mlir::Attribute>)>;
+  using Build = std::function<mlir::Attribute(llvm::ArrayRef<mlir::Attribute>)>;
   explicit MergeRecipe(Build build) : build(std::move(build)) {}
   Build build;
 };
@@ -38,8 +38,8 @@ private:
 // storage layout yet.
 bool isMergeableWeight(mlir::Value weight);
 
-// Declares the merged parameter and reads it. Its name joins what differs in the
-// names of the parts: q_proj, k_proj and v_proj become qkv_proj.
+// Declares the merged parameter and reads it. Its name joins what differs in
+// the names of the parts: q_proj, k_proj and v_proj become qkv_proj.
 mlir::Value mergeWeights(llvm::ArrayRef<mlir::Value> weights,
                          const MergeRecipe &recipe, mlir::SymbolTable &symbols,
                          mlir::OpBuilder &builder);

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
     from llmc.codegen.kernel import CompiledKernel
 
-#: Target kind -> module with `compile_kernels(module, target, limits)`.
+#: Target kind -> module with `compile_kernels(module, target, limits)`, and `UnsupportedKernel` where
+#: it can meet kernels that it has no code for.
 _GENERATORS = {"cpu": "llmc.codegen.host", "cuda": "llmc.codegen.sm90"}
 
 
@@ -41,9 +42,12 @@ def compile_kernels(
     kernels = []
     count = sum(op.operation.name == "llm.kernel" for op in module.body.operations)
     with progress.task(f"compiling kernels for {resolved.target.name}", count, "kernels") as advance:
-        for kernel in generator.compile_kernels(module, resolved.target, limits):
-            kernels.append(kernel)
-            advance(1)
+        try:
+            for kernel in generator.compile_kernels(module, resolved.target, limits):
+                kernels.append(kernel)
+                advance(1)
+        except getattr(generator, "UnsupportedKernel", ()) as error:
+            raise TargetError(f"target {resolved.target.name} cannot run this model: {error}") from None
     cache.put(key, pack_kernels(kernels))
     return {kernel.name: kernel for kernel in kernels}
 

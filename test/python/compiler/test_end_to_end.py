@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import tiny_llama
+
 from llmc.compiler.cli import main
 
 pytest.importorskip("llmc.codegen.host", reason="needs the host code generator")
@@ -42,6 +43,7 @@ def reference(compiled):
 def test_logits_agree_with_transformers(compiled, reference):
     """Float32 throughout: what differs is the order of sums."""
     import torch
+
     from llmc.runtime import load_engine
 
     sequences = [PROMPT, PROMPT[:1], PROMPT[3:8] * 9]
@@ -55,6 +57,7 @@ def test_logits_agree_with_transformers(compiled, reference):
 
 def test_greedy_text_agrees_with_transformers(compiled, reference):
     import torch
+
     from llmc.runtime import SamplingParams, load_engine
 
     with load_engine(compiled[1]) as engine:

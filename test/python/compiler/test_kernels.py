@@ -85,6 +85,21 @@ def test_without_a_cache_every_compilation_generates(generator):
     assert generator.calls == 2
 
 
+def test_a_kernel_that_the_target_lacks_is_an_error_of_the_user(generator, tmp_path):
+    class UnsupportedKernel(Exception):
+        pass
+
+    def refuse(module, target, limits):
+        raise UnsupportedKernel("@linear_0: no such kernel")
+        yield
+
+    generator.UnsupportedKernel = UnsupportedKernel
+    generator.compile_kernels = refuse
+    with pytest.raises(TargetError, match="x86-64-v3 cannot run this model: @linear_0: no such kernel"):
+        run(KernelCache(tmp_path))
+    assert not list(tmp_path.rglob("*"))
+
+
 def test_emit_joins_the_levels_that_exist():
     assert emit_kernels(KERNELS, Phase.PTX) == "// ptx"
     with pytest.raises(TargetError, match="--emit=tile: the target has no such level"):

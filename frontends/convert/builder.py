@@ -90,10 +90,15 @@ class Builder:
 
     # Elementwise operands.
 
-    def broadcast(self, operands: Sequence[Tensor | float], shape: Shape, element: ir.Type) -> list[ir.Value]:
-        """The operands, numbers included, in the folded form of `shape`, converted to `element`."""
+    def broadcast(
+        self, operands: Sequence[Tensor | float], shape: Shape, element: ir.Type, like: Sequence[Tensor] = ()
+    ) -> list[ir.Value]:
+        """The operands, numbers included, in the folded form of `shape`, converted to `element`.
+
+        Sizes of new dynamic dimensions come from the operands and the tensors in `like`.
+        """
         target = folded(shape)
-        tensors = [operand for operand in operands if isinstance(operand, Tensor)]
+        tensors = [*(operand for operand in operands if isinstance(operand, Tensor)), *like]
         values = []
         for operand in operands:
             if isinstance(operand, Tensor):

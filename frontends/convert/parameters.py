@@ -51,7 +51,7 @@ class Parameters:
             array = np.ascontiguousarray(array.T if weight.transposed else array)
             value = ir.DenseElementsAttr.get(array, type=type)
         else:
-            self.used[source.symbol] = source.tensor
+            self.used[symbol] = source.tensor
             recipe = _attribute(f"#llm.source<{json.dumps(source.tensor)}>")
             if weight.transposed:
                 recipe = _attribute(f"#llm.transpose<{recipe}>")

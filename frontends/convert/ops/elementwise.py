@@ -186,6 +186,36 @@ def _neg(builder: Builder, op: TorchOp, operand: Operand) -> Any:
     return _unary_float(arith.NegFOp)(builder, op, operand)
 
 
+def _comparison(predicate: str) -> Any:
+    def build(builder: Builder, op: TorchOp, left: Operand | float, right: Operand | float) -> Any:
+        compared = [builder.read(operand) for operand in (left, right) if isinstance(operand, (Tensor, Weight))]
+        floats = any(operand.element_type == builder.f32 for operand in compared) or isinstance(right, float)
+        element = builder.f32 if floats else builder.i32
+        operands = [compared[0], compared[1] if len(compared) == 2 else right]
+        values = builder.broadcast(operands, op.result.shape, element)
+        if floats:
+            ordered = "UNE" if predicate == "ne" else f"O{predicate.upper()}"
+            return Tensor(arith.CmpFOp(arith.CmpFPredicate[ordered], *values).result, op.result.shape)
+        signed = predicate if predicate in ("eq", "ne") else f"s{predicate}"
+        return Tensor(arith.CmpIOp(arith.CmpIPredicate[signed], *values).result, op.result.shape)
+
+    return build
+
+
+for _name in ("eq", "ne", "gt", "ge", "lt", "le"):
+    lowers(f"aten.{_name}.Scalar", f"aten.{_name}.Tensor")(_comparison(_name))
+
+
+@lowers("aten.where.self", "aten.where.ScalarOther", "aten.where.ScalarSelf", "aten.where.Scalar")
+def _where(builder: Builder, op: TorchOp, condition: Operand, left: Operand | float, right: Operand | float) -> Any:
+    shape, element = op.result.shape, element_of(builder, op.result.element)
+    read = [builder.read(operand) if isinstance(operand, (Tensor, Weight)) else operand for operand in (left, right)]
+    condition = builder.read(condition)
+    tensors = [operand for operand in read if isinstance(operand, Tensor)]
+    chosen = builder.expand(condition, shape, like=tensors).value
+    return Tensor(arith.SelectOp(chosen, *builder.broadcast(read, shape, element, like=[condition])).result, shape)
+
+
 def _activation(kind: Any) -> Any:
     def build(builder: Builder, op: TorchOp, operand: Operand) -> Any:
         operand = builder.read(operand)

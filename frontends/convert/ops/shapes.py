@@ -91,6 +91,19 @@ def _repeat_interleave(
     return builder.reshape(builder.expand(spread, (*before, repeats, *after)), op.result.shape)
 
 
+@lowers("aten.repeat")
+def _repeat(builder: Builder, op: TorchOp, operand: Operand, repeats: list[int]) -> Any:
+    operand = builder.read(operand)
+    source = (1,) * (len(repeats) - len(operand.shape)) + operand.shape
+    spread: list[int | None] = []
+    single: list[int | None] = []
+    for times, size in zip(repeats, source, strict=True):
+        single += [size] if times == 1 else [1, size]
+        spread += [size] if times == 1 else [times, size]
+    repeated = builder.expand(builder.reshape(operand, tuple(single)), tuple(spread))
+    return builder.reshape(repeated, op.result.shape)
+
+
 @lowers("aten.slice.Tensor")
 def _slice(
     builder: Builder, op: TorchOp, operand: Operand, dim: int = 0, start: Any = None, end: Any = None, step: int = 1

@@ -9,6 +9,8 @@
 #include "passes/1_raise/Passes.h"
 #include "passes/2_batch/Passes.h"
 #include "passes/3_optimize/Passes.h"
+#include "passes/4_outline/Passes.h"
+#include "passes/5_plan/Passes.h"
 #include "passes/tile/Passes.h"
 
 #include "mlir/Pass/PassManager.h"
@@ -41,6 +43,15 @@ struct OptimizeOptions : PassPipelineOptions<OptimizeOptions> {
       llvm::cl::init(1)};
 };
 
+struct PlanOptions : PassPipelineOptions<PlanOptions> {
+  Option<int64_t> maxNumTokens{*this, "max-num-tokens",
+                               llvm::cl::desc("most tokens of a step"),
+                               llvm::cl::init(2048)};
+  Option<int64_t> maxBatchSize{*this, "max-batch-size",
+                               llvm::cl::desc("most sequences of a step"),
+                               llvm::cl::init(32)};
+};
+
 void addCleanup(OpPassManager &manager) {
   manager.addPass(createCanonicalizerPass());
   manager.addPass(createCSEPass());
@@ -70,6 +81,19 @@ void buildOptimize(OpPassManager &manager, const OptimizeOptions &options) {
   addCleanup(manager);
 }
 
+void buildOutline(OpPassManager &manager) {
+  manager.addPass(llmc::createLlmFormKernels());
+  manager.addPass(llmc::createLlmOutlineKernels());
+}
+
+void buildPlan(OpPassManager &manager, const PlanOptions &options) {
+  llmc::LlmPlanMemoryOptions limits;
+  limits.maxNumTokens = options.maxNumTokens;
+  limits.maxBatchSize = options.maxBatchSize;
+  manager.addPass(llmc::createLlmPlanMemory(limits));
+  manager.addPass(llmc::createLlmCheckMemoryPlan());
+}
+
 } // namespace
 
 void llmc::registerPipelines() {
@@ -86,4 +110,9 @@ void llmc::registerPipelines() {
   PassPipelineRegistration<OptimizeOptions>(
       "llm-pipeline-optimize", "Assigns precision and merges projections",
       buildOptimize);
+  PassPipelineRegistration<>("llm-pipeline-outline",
+                             "Cuts the step into kernels and launches",
+                             buildOutline);
+  PassPipelineRegistration<PlanOptions>(
+      "llm-pipeline-plan", "Plans the arena and proves the plan", buildPlan);
 }

@@ -24,7 +24,7 @@ def Llm_ParameterOp : Llm_Op<"parameter", [Symbol]> {
 
     ```mlir
     llm.parameter @model.embed_tokens.weight : tensor<49152x576xbf16> from #llm.source<"model.embed_tokens.weight">
-    llm.parameter @rotary.inv_freq : tensor<32xf32> = dense<1.0>
+    llm.parameter @rotary.inv_freq : tensor<32xf32> = dense<1.0> : tensor<32xf32>
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name,

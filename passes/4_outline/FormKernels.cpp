@@ -23,7 +23,7 @@
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 namespace llmc {
-#define GEN_PASS_DEF_FORMKERNELS
+#define GEN_PASS_DEF_LLMFORMKERNELS
 #include "passes/4_outline/Passes.h.inc"
 } // namespace llmc
 
@@ -274,8 +274,8 @@ void Grouping::mergeSumsIntoNorms() {
 }
 
 namespace {
-struct FormKernels : llmc::impl::FormKernelsBase<FormKernels> {
-  using Base::Base;
+struct FormKernelsPass : llmc::impl::LlmFormKernelsBase<FormKernelsPass> {
+  using LlmFormKernelsBase::LlmFormKernelsBase;
 
   void runOnOperation() override {
     FailureOr<func::FuncOp> step = findPagedStep(getOperation());

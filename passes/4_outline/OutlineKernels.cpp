@@ -15,7 +15,7 @@
 #include "llvm/ADT/StringMap.h"
 
 namespace llmc {
-#define GEN_PASS_DEF_OUTLINEKERNELS
+#define GEN_PASS_DEF_LLMOUTLINEKERNELS
 #include "passes/4_outline/Passes.h.inc"
 } // namespace llmc
 
@@ -111,8 +111,9 @@ static LogicalResult checkStep(func::FuncOp step) {
 }
 
 namespace {
-struct OutlineKernels : llmc::impl::OutlineKernelsBase<OutlineKernels> {
-  using Base::Base;
+struct OutlineKernelsPass
+    : llmc::impl::LlmOutlineKernelsBase<OutlineKernelsPass> {
+  using LlmOutlineKernelsBase::LlmOutlineKernelsBase;
 
   void runOnOperation() override {
     FailureOr<func::FuncOp> step = findPagedStep(getOperation());

@@ -4,7 +4,7 @@
 
 include "mlir/Pass/PassBase.td"
 
-def FormKernels : Pass<"llm-form-kernels", "::mlir::ModuleOp"> {
+def LlmFormKernels : Pass<"llm-form-kernels", "::mlir::ModuleOp"> {
   let summary = "groups the ops of @step into future kernels";
   let description = [{
     Puts every op of @step into an `llm.group` whose anchor is a kernel kind of
@@ -42,7 +42,7 @@ def FormKernels : Pass<"llm-form-kernels", "::mlir::ModuleOp"> {
   let dependentDialects = ["::llmc::llm::LlmDialect"];
 }
 
-def OutlineKernels : Pass<"llm-outline-kernels", "::mlir::ModuleOp"> {
+def LlmOutlineKernels : Pass<"llm-outline-kernels", "::mlir::ModuleOp"> {
   let summary = "turns groups into kernels and launches";
   let description = [{
     Moves the body of each `llm.group` into an `llm.kernel @<anchor>_<n>` and leaves

@@ -109,7 +109,8 @@ void Grouping::findUniform() {
 LogicalResult Grouping::checkSupported() {
   for (Operation &op : block.without_terminator()) {
     if (groups.groupOf(&op) || groups.copied.contains(&op) ||
-        startedKind(&op) || isView(&op) || isCast(&op) || isElementwise(&op) ||
+        startedKind(&op) || isViewOp(&op) || isCastOp(&op) ||
+        isElementwiseOp(&op) ||
         isa<llm::WeightOp, llm::KvLayerOp, llm::GatherRowsOp, llm::PackedGluOp,
             llm::BroadcastOp, llm::RmsNormOp, llm::LayerNormOp>(op))
       continue;
@@ -126,7 +127,7 @@ bool Grouping::endsLinear(Value value) const {
     return false;
   if (isa<llm::LinearOp>(op))
     return true;
-  return isElementwise(op) &&
+  return isElementwiseOp(op) &&
          llvm::any_of(op->getOperands(),
                       [&](Value operand) { return endsLinear(operand); });
 }
@@ -139,8 +140,8 @@ void Grouping::claim(Value value, KernelGroup *group) {
       startedKind(op))
     return;
   bool isHeadNorm = isa<llm::RmsNormOp, llm::LayerNormOp>(op);
-  bool isMath = isCast(op) || isElementwise(op);
-  if (!isView(op) && !isMath && !isHeadNorm && !isa<llm::RopeOp>(op))
+  bool isMath = isCastOp(op) || isElementwiseOp(op);
+  if (!isViewOp(op) && !isMath && !isHeadNorm && !isa<llm::RopeOp>(op))
     return;
   // Biases, clamps and the like of an unsplit projection are its epilogue.
   if (isMath && endsLinear(value))
@@ -180,16 +181,16 @@ void Grouping::claimRopeAppends() {
 
 // What `op` is to a kernel whose last value is `tail`.
 EpilogueOp Grouping::classify(Operation *op, Value tail) const {
-  if (isView(op))
+  if (isViewOp(op))
     return EpilogueOp::View;
-  if (isCast(op))
+  if (isCastOp(op))
     return EpilogueOp::Cast;
   if (isa<llm::PackedGluOp>(op))
     return EpilogueOp::PackedGlu;
   bool single = llvm::all_of(op->getOperands(), [&](Value operand) {
     return operand == tail || !isActivation(operand);
   });
-  if (isElementwise(op) && single)
+  if (isElementwiseOp(op) && single)
     return EpilogueOp::Unary;
   if (isa<arith::AddFOp>(op) && op->getOperand(0) != op->getOperand(1))
     return EpilogueOp::Residual;
@@ -211,14 +212,14 @@ KernelGroup *Grouping::youngestProducer(Operation *op) {
 
 bool Grouping::join(KernelGroup *group, Operation *op) {
   Value tail = group->tail;
-  bool isEpilogue = isView(op) || isCast(op) || isElementwise(op) ||
+  bool isEpilogue = isViewOp(op) || isCastOp(op) || isElementwiseOp(op) ||
                     isa<llm::PackedGluOp, llm::BroadcastOp>(op);
   if (!isEpilogue || !tail || !llvm::is_contained(op->getOperands(), tail))
     return false;
   // A value that others read too stays a result of the kernel; only a
   // conversion of it may be a second one.
   bool onlyUser = llvm::all_equal(tail.getUsers());
-  if (!onlyUser && !isCast(op))
+  if (!onlyUser && !isCastOp(op))
     return false;
   std::optional<EpilogueStage> stage =
       joinEpilogue(group->kind, group->stage, classify(op, tail));
@@ -247,7 +248,7 @@ void Grouping::assign(Operation *op) {
   KernelGroup *producer = youngestProducer(op);
   if (producer && join(producer, op))
     return;
-  if (isView(op) &&
+  if (isViewOp(op) &&
       !llvm::is_contained(op->getUsers(), block.getTerminator())) {
     groups.copied.insert(op);
     return;

@@ -57,14 +57,14 @@ std::optional<KernelKind> startedKind(Operation *op) {
       .Default([](Operation *) { return std::nullopt; });
 }
 
-bool isView(Operation *op) {
+bool isViewOp(Operation *op) {
   return isa<tensor::ExtractSliceOp, tensor::ExpandShapeOp,
              tensor::CollapseShapeOp, tensor::CastOp>(op);
 }
 
-bool isCast(Operation *op) { return isa<arith::ExtFOp, arith::TruncFOp>(op); }
+bool isCastOp(Operation *op) { return isa<arith::ExtFOp, arith::TruncFOp>(op); }
 
-bool isElementwise(Operation *op) {
+bool isElementwiseOp(Operation *op) {
   return op->getNumResults() == 1 &&
          isa<RankedTensorType>(op->getResult(0).getType()) &&
          (op->hasTrait<OpTrait::Elementwise>() ||

@@ -34,13 +34,13 @@ llvm::StringRef kernelAnchor(KernelKind kind);
 std::optional<KernelKind> startedKind(mlir::Operation *op);
 
 // Reshapes and slices: a kernel computes them by addressing.
-bool isView(mlir::Operation *op);
+bool isViewOp(mlir::Operation *op);
 
 // Conversions between float types.
-bool isCast(mlir::Operation *op);
+bool isCastOp(mlir::Operation *op);
 
 // One result element for each element of operands of the same shape.
-bool isElementwise(mlir::Operation *op);
+bool isElementwiseOp(mlir::Operation *op);
 
 // Where the tail of a kernel stands in its epilogue. An epilogue only moves on.
 enum class EpilogueStage { Start, Chain, Residual, Cast };

@@ -83,7 +83,7 @@ static bool readsInPlace(Value value, BlockArgument argument,
       return false;
   }
   reads.insert(below.begin(), below.end());
-  return below.empty() || isElementwise(op);
+  return below.empty() || isElementwiseOp(op);
 }
 
 LogicalResult Checker::checkTie(llm::LaunchOp launch, unsigned result,

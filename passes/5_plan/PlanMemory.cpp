@@ -66,7 +66,7 @@ static bool mayOverwrite(llm::KernelOp kernel, unsigned index) {
           return dependent.contains(operand);
         }))
       continue;
-    if (!isElementwise(&op) ||
+    if (!isElementwiseOp(&op) ||
         cast<RankedTensorType>(op.getResult(0).getType()).getShape() !=
             type.getShape())
       return false;

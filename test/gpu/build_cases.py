@@ -19,7 +19,7 @@ from mlir import ir
 from llmc.codegen.sm90 import compile_kernel
 from llmc.dialects import register
 
-MAX_TOKENS = 4096
+MAX_TOKENS = 8192
 
 
 def main() -> int:

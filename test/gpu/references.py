@@ -205,11 +205,17 @@ def ragged(tokens: int) -> list[tuple[int, int]]:
 
 
 class Attention(Problem):
-    def __init__(self, case: dict[str, Any], tokens: int, max_tokens: int):
+    def __init__(
+        self,
+        case: dict[str, Any],
+        tokens: int,
+        max_tokens: int,
+        sequences: list[tuple[int, int]] | None = None,
+    ):
         super().__init__(tokens)
         self.case = case
         heads, kv_heads, dim = case["heads"], case["kv_heads"], case["dim"]
-        self.sequences = ragged(tokens)
+        self.sequences = sequences or ragged(tokens)
         lengths = [q + before for q, before in self.sequences]
         pages = [-(-length // BLOCK) for length in lengths]
         width, blocks = max(pages) + 2, sum(pages) + 5

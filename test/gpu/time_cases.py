@@ -1,0 +1,147 @@
+"""Times the compiled kernels beside torch and the ceilings of the same run.
+
+    python test/gpu/time_cases.py FOLDER [--out FILE.json] [--only WORD]
+
+Each measurement is a CUDA graph of launches that rotate over copies of the operands (more than a
+gigabyte in all, so that no weight stays in L2), replayed in turns with torch's graph of the same
+products; medians. `floor` is the larger of bytes over the read ceiling and operations over the
+matrix ceiling, both measured first. Run `run_cases.py` on the same folder before: figures of wrong
+kernels mean nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from ceilings import measure
+from cuda import Kernel
+from references import Attention, Linear
+from run_cases import bind
+
+TOKENS = [1, 8, 16, 32, 64, 128, 512, 1024, 4096, 8192]
+COPIES_BYTES = 1.2e9
+
+
+def graph_of(calls: list[Callable[[], Any]]) -> torch.cuda.CUDAGraph:
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for call in calls:
+            call()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, stream=stream):
+        for call in calls:
+            call()
+    return graph
+
+
+def interleaved(graphs: dict[str, torch.cuda.CUDAGraph], rounds: int = 9, replays: int = 2) -> dict[str, float]:
+    """Median seconds of one replay of each graph, taken in turns."""
+    times: dict[str, list[float]] = {name: [] for name in graphs}
+    for graph in graphs.values():
+        graph.replay()
+    torch.cuda.synchronize()
+    for _ in range(rounds):
+        for name, graph in graphs.items():
+            start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            start.record()
+            for _ in range(replays):
+                graph.replay()
+            end.record()
+            end.synchronize()
+            times[name].append(start.elapsed_time(end) / replays / 1e3)
+    return {name: statistics.median(values) for name, values in times.items()}
+
+
+def time_linear(folder: Path, case: dict[str, Any], tokens: int, max_tokens: int, cache: dict[str, Kernel]) -> dict:
+    n, k = case["n"], case["k"]
+    copies = max(2, min(64, int(COPIES_BYTES / (n * k * 2)) + 1)) if tokens <= 512 else 2
+    problems = [Linear(case, tokens, max_tokens) for _ in range(copies)]
+    ours = [launch for p in problems for launch in bind(folder, case, p, cache)]
+    outs = torch.empty(tokens, n, device="cuda", dtype=torch.bfloat16)
+    theirs = [lambda p=p: torch.matmul(p.x[:tokens], p.w.t(), out=outs) for p in problems]
+    times = interleaved({"llmc": graph_of(ours), "torch": graph_of(theirs)})
+    return {
+        "seconds": times["llmc"] / copies,
+        "torch_seconds": times["torch"] / copies,
+        "bytes": (n * k + tokens * (n + k)) * 2,
+        "flops": 2 * tokens * n * k,
+    }
+
+
+def time_attention(folder: Path, case: dict[str, Any], name: str, lengths: list[tuple[int, int]], cache: dict) -> dict:
+    """lengths: (query tokens, cached tokens before) of each sequence."""
+    tokens = sum(q for q, _ in lengths)
+    problem = Attention(case, tokens, 0, sequences=lengths)
+    launches = bind(folder, case, problem, cache)
+    times = interleaved({"llmc": graph_of(launches * 4)})
+    pairs = sum(q * before + q * (q + 1) // 2 for q, before in lengths)
+    return {
+        "seconds": times["llmc"] / 4,
+        "bytes": sum(q + before for q, before in lengths) * case["kv_heads"] * case["dim"] * 4,
+        "flops": 4 * pairs * case["heads"] * case["dim"],
+    }
+
+
+ATTENTION = {
+    "decode 1 x 32k": [(1, 32767)],
+    "decode 64 x 2k": [(1, 2047)] * 64,
+    "decode 256 x 512": [(1, 511)] * 256,
+    "decode 16 to 16k": [(1, 16 << (i % 11)) for i in range(32)],
+    "prefill 2k": [(2048, 0)],
+    "prefill 8k": [(8192, 0)],
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--only", default="")
+    options = parser.parse_args()
+    bundle = json.loads((options.folder / "cases.json").read_text())
+    ceilings = measure()
+    read, flops = float(ceilings["read_bytes_per_s"]), float(ceilings["bf16_flops_per_s"])
+    print(f"{ceilings['device']}: read {read / 1e12:.2f} TB/s, bf16 {flops / 1e12:.0f} TFLOP/s")
+    rows: list[dict[str, Any]] = []
+    cache: dict[str, Kernel] = {}
+
+    def report(case: str, what: str, row: dict[str, Any]) -> None:
+        row |= {"case": case, "what": what, "floor_seconds": max(row["bytes"] / read, row["flops"] / flops)}
+        rows.append(row)
+        peer = f"  torch {row['torch_seconds'] * 1e6:9.1f}" if "torch_seconds" in row else ""
+        print(
+            f"{case:32s} {what:18s} {row['seconds'] * 1e6:9.1f} us{peer}  {row['floor_seconds'] / row['seconds']:5.0%}"
+            f" of floor  {row['bytes'] / row['seconds'] / 1e9:6.0f} GB/s {row['flops'] / row['seconds'] / 1e12:5.0f} TF/s",
+            flush=True,
+        )
+
+    for case in bundle["cases"]:
+        if options.only not in case["name"]:
+            continue
+        if case["kind"] == "linear" and case["n"] * case["k"] > 2e7:
+            for tokens in TOKENS:
+                if tokens <= bundle["max_tokens"]:
+                    report(
+                        case["name"],
+                        f"M={tokens}",
+                        time_linear(options.folder, case, tokens, bundle["max_tokens"], cache),
+                    )
+        if case["kind"] == "attention" and case["heads"] == 32:
+            for name, lengths in ATTENTION.items():
+                report(case["name"], name, time_attention(options.folder, case, name, lengths, cache))
+    if options.out:
+        options.out.write_text(json.dumps({"ceilings": ceilings, "rows": rows}, indent=1))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -61,7 +61,7 @@ def import_checkpoint(
 
     Raises `FrontendError` for anything that cannot be imported faithfully.
     """
-    from llmc.frontends.convert import convert_module
+    from llmc.frontends.convert.module import convert_module
     from llmc.frontends.huggingface.model import DecoderStep, build_model
     from llmc.frontends.tracing.dialect import import_program
     from llmc.frontends.tracing.trace import export_decoder
@@ -94,8 +94,8 @@ def import_module(
 
     A leading dimension of size 1 of inputs and outputs is folded away, as for decoders.
     """
-    from llmc.frontends.convert import convert_module
-    from llmc.frontends.convert.parameters import ParameterSource
+    from llmc.frontends.convert.module import convert_module
+    from llmc.frontends.parameter_source import ParameterSource
     from llmc.frontends.tracing.dialect import import_program
     from llmc.frontends.tracing.trace import export, has_one_dynamic_size
 

@@ -10,9 +10,9 @@ import numpy as np
 import torch
 
 from llmc.frontends.checkpoint import Checkpoint
-from llmc.frontends.convert.parameters import ParameterSource
 from llmc.frontends.errors import FrontendError, bulleted
 from llmc.frontends.huggingface import renames
+from llmc.frontends.parameter_source import ParameterSource
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

@@ -11,11 +11,12 @@ from torch_mlir import ir as torch_ir
 
 import llmc.dialects
 from llmc.frontends.convert.builder import Builder
-from llmc.frontends.convert.parameters import Parameters, ParameterSource
+from llmc.frontends.convert.parameters import Parameters
 from llmc.frontends.convert.registry import handler_of, is_supported, read_operands
 from llmc.frontends.convert.torch_op import Locations, TorchOp, describe, tensor_type
 from llmc.frontends.convert.values import Shape, Tensor, Weight, folded, static_elements
 from llmc.frontends.errors import FrontendError, bulleted
+from llmc.frontends.parameter_source import ParameterSource
 
 _FUNCTION = "step"
 _RESHAPES = ("aten.view", "aten.reshape", "aten._unsafe_view", "aten.flatten", "aten.unflatten")

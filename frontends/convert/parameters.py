@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 
 import numpy as np
 from mlir import ir
@@ -11,15 +10,7 @@ from mlir import ir
 from llmc.dialects import llm
 from llmc.frontends.convert.values import Weight
 from llmc.frontends.errors import FrontendError
-
-
-@dataclass(frozen=True)
-class ParameterSource:
-    """Where the values of a torch parameter or buffer come from: a tensor of the checkpoint, or a literal."""
-
-    symbol: str
-    tensor: str | None = None
-    value: np.ndarray | None = None
+from llmc.frontends.parameter_source import ParameterSource
 
 
 class Parameters:

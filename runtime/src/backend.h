@@ -77,6 +77,9 @@ public:
   virtual void run(std::span<const PreparedLaunch> launches,
                    size_t input_bytes) = 0;
 
+  // Makes room for outputs of so many bytes, so that a step allocates nothing.
+  virtual void reserve_output(size_t bytes) = 0;
+
   // Waits for the step and returns its output in host memory, valid until the
   // next run.
   virtual const void *fetch(uint64_t address, size_t bytes) = 0;

@@ -233,16 +233,23 @@ public:
                 : static_cast<const LoadedKernel *>(launches.back().kernel);
   }
 
+  void reserve_output(size_t bytes) override {
+    if (bytes <= output_bytes_)
+      return;
+    if (output_) {
+      make_current();
+      std::erase(pinned_, output_);
+      check(driver_.cuMemFreeHost(std::exchange(output_, nullptr)),
+            "cannot free pinned memory");
+    }
+    output_bytes_ = 0;
+    output_ = pin(bytes);
+    output_bytes_ = bytes;
+  }
+
   const void *fetch(uint64_t address, size_t bytes) override {
     make_current();
-    if (bytes > output_bytes_) {
-      if (output_) {
-        std::erase(pinned_, output_);
-        check(driver_.cuMemFreeHost(output_), "cannot free pinned memory");
-      }
-      output_ = pin(bytes);
-      output_bytes_ = bytes;
-    }
+    reserve_output(bytes); // scoring may want more rows than a batch has
     check(driver_.cuMemcpyDtoHAsync_v2(output_, address, bytes, stream_),
           "cannot read a step's output");
     if (Result result = driver_.cuStreamSynchronize(stream_))

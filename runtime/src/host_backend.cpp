@@ -167,6 +167,8 @@ public:
     }
   }
 
+  void reserve_output(size_t) override {} // outputs are read in place
+
   const void *fetch(uint64_t address, size_t) override {
     return reinterpret_cast<const void *>(address);
   }

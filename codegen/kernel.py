@@ -16,7 +16,8 @@ Expression: TypeAlias = "int | str | list[Any]"
 """An integer, a size, or `[op, a, b]`; see docs/engine-format.md.
 
 Sizes are those of the plan (`T`, `S`, `R`, `NB`, `B`) and `rows`: the leading size of the kernel's
-first result, `T` or `R` from launch to launch. R never exceeds T.
+first result, `T` or `R` from launch to launch. R never exceeds T. `max_rows` is the most rows
+that `rows` can be, an integer after binding, so that tensor maps may use it.
 """
 
 Argument = dict[str, Any]

@@ -98,24 +98,25 @@ class _Binder:
         self.code_bytes: dict[str, bytes] = {}
         self._kernel_numbers: dict[tuple[int, str], int] = {}
         self._workspaces: dict[tuple[int, int], int] = {}
+        constants = abstract["constants"]
+        self._limits = {"T": constants["max_num_tokens"], "R": constants["max_batch_size"]}
 
     def bind(self, step: Json, kernel: CompiledKernel, begin: int, end: int) -> list[Json]:
         """The plan's launches of one launch of the abstract plan."""
-        rows = self._rows(step)
+        sizes = self._row_sizes(step)
         return [
             {
                 "kernel": self._kernel(launch.entry, kernel.anchor),
-                "grid": [_jsonable(size, rows) for size in launch.grid],
-                "args": [_jsonable(self._argument(argument, step), rows) for argument in launch.arguments],
+                "grid": [_jsonable(size, sizes) for size in launch.grid],
+                "args": [_jsonable(self._argument(argument, step), sizes) for argument in launch.arguments],
             }
             for launch in _variant_for(kernel, begin, end).launches
         ]
 
-    def _rows(self, step: Json) -> Any:
-        """What `rows` means in this launch: the leading size of its first result."""
-        if not step["results"]:
-            return "T"
-        return self.buffers[step["results"][0]]["shape"][0]
+    def _row_sizes(self, step: Json) -> Json:
+        """What `rows` and `max_rows` mean in this launch: the leading size of its first result."""
+        rows = self.buffers[step["results"][0]]["shape"][0] if step["results"] else "T"
+        return {"rows": rows, "max_rows": evaluate(rows, self._limits)}
 
     def _kernel(self, entry: Entry, anchor: str) -> int:
         code = self._code(entry.code)
@@ -185,13 +186,13 @@ def _operand(binding: Json, part: str | None) -> Json:
     return {"input": part}
 
 
-def _jsonable(value: Any, rows: Any) -> Any:
-    """Plain JSON, with the size `rows` replaced by what it is in the launch."""
+def _jsonable(value: Any, sizes: Json) -> Any:
+    """Plain JSON, with the sizes of the launch put in the place of their names."""
     if isinstance(value, (list, tuple)):
-        return [_jsonable(item, rows) for item in value]
+        return [_jsonable(item, sizes) for item in value]
     if isinstance(value, dict):
-        return {key: _jsonable(item, rows) for key, item in value.items()}
-    return rows if value == "rows" else value
+        return {key: _jsonable(item, sizes) for key, item in value.items()}
+    return sizes.get(value, value) if isinstance(value, str) else value
 
 
 def referenced_weights(plan: Json) -> set[str]:

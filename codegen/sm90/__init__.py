@@ -9,7 +9,6 @@ and its arguments; this file chooses configurations and token ranges, and lowers
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any
 
 from mlir import ir
@@ -57,28 +56,46 @@ def compile_kernel(kernel_op: Any, limits: dict[str, int]) -> CompiledKernel:
     return CompiledKernel(body.name, anchor, (Variant((launch,)),), _texts([lowered]))
 
 
+RANGES = (256, 512, 1024, 2048, 4096)
+"""Token counts at which the persistent kernel changes its tile, where a better one exists."""
+
+
 def _linear(kernel_op: Any, limits: dict[str, int]) -> CompiledKernel:
-    """Few tokens: one kernel for each width; more: the persistent one."""
+    """Few tokens: a kernel for each width; more: the persistent one, with the tile for the range."""
     linear = LinearBody(Body(kernel_op))
     max_tokens = limits["max_num_tokens"]
-    variants, lowered, first = [], [], 1
+    variants: list[Variant] = []
+    lowered: list[Lowered] = []
+
+    def add(built: Built, name: str, first: int, last: int) -> None:
+        code, launch = _lower(built, name)
+        variants.append(Variant((launch,), first, None if last >= max_tokens else last))
+        lowered.append(code)
+
+    first = 1
     for width in linear_small.WIDTHS:
-        if first > max_tokens:
-            break
-        config = linear_small.choose(linear.n, linear.k, width, linear.glu is not None)
-        built = linear_small.build(kernel_op, max_tokens, config)
-        code, launch = _lower(built, f"{linear.body.name}_t{width}")
-        variants.append(Variant((launch,), first, width))
-        lowered.append(code)
-        first = width + 1
-    if first <= max_tokens:
-        config = linear_large.choose(linear.n, max_tokens)
-        code, launch = _lower(linear_large.build(kernel_op, max_tokens, config), linear.body.name)
-        variants.append(Variant((launch,), first, None))
-        lowered.append(code)
-    else:
-        variants[-1] = replace(variants[-1], max_tokens=None)
+        if first <= max_tokens:
+            config = linear_small.choose(linear.n, linear.k, width, linear.glu is not None)
+            add(linear_small.build(kernel_op, config), f"{linear.body.name}_t{width}", first, width)
+            first = width + 1
+    for config, last in _ranges(linear.n, first, max_tokens):
+        suffix = f"_n{config.block_n}"
+        add(linear_large.build(kernel_op, config, suffix), linear.body.name + suffix, first, last)
+        first = last + 1
     return CompiledKernel(linear.body.name, "linear", tuple(variants), _texts(lowered))
+
+
+def _ranges(n: int, first: int, max_tokens: int) -> list[tuple[linear_large.Config, int]]:
+    """(configuration, last token count) of consecutive ranges from `first` on, merged where equal."""
+    found: list[tuple[linear_large.Config, int]] = []
+    for last in (*(r for r in RANGES if first <= r < max_tokens), max_tokens):
+        if last < first:
+            break
+        config = linear_large.choose(n, last)
+        if found and found[-1][0] == config:
+            found.pop()
+        found.append((config, last))
+    return found
 
 
 def _lower(built: Built, name: str) -> tuple[Lowered, Launch]:

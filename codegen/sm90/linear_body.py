@@ -6,6 +6,7 @@ by the kernel that holds them; this file knows how a body value maps to memory t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -103,32 +104,35 @@ class Epilogue:
         self._out = memory[0]
         self._extra = dict(zip(linear.extra, memory[1:], strict=True))
 
-    def finish(self, product: Value, row: Value, column: Value, inside: Value, *, up: Value | None = None) -> None:
-        """Stores the element(s) of row `row` from column `column` of the result on.
+    def finish(self, factors: Sequence[Value], row: Value, column: Value, inside: Value) -> None:
+        """Stores what `value` gives; where `inside` is false, nothing is read or stored."""
+        value = self.value(factors, row, column, inside)
+        at = row.to(t.i64()) * self._linear.columns + column.to(t.i64())
+        self._k.store(value.to(element(self._linear.result)), self._out, at, condition=inside)
 
-        `product` is a scalar or a vector of neighbours in a row (then `column` is that of the
-        first); with a GLU it is the gate and `up` the other factor. Where `inside` is false,
-        nothing is read or stored.
+    def value(self, factors: Sequence[Value], row: Value, column: Value, inside: Value) -> Value:
+        """The finished element(s) of row `row` from column `column` of the result on.
+
+        `factors` is the product, or gate and up behind a GLU: scalars, or vectors of neighbours in
+        a row (then `column` is that of the first).
         """
         linear = self._linear
-        width = product.type.shape[0] if isinstance(product.type, ir.VectorType) else 1
-        known = {linear.op.results[0]: self._biased(product, column, inside, width)}
-        if linear.glu is not None:
-            if up is None:
-                raise ValueError("a gated epilogue needs both factors")
-            kind = enum_name(linear.glu.attributes["kind"])
-            known = {linear.glu.results[0]: activations.apply(kind, product) * up}
+        first = factors[0]
+        width = first.type.shape[0] if isinstance(first.type, ir.VectorType) else 1
+        if linear.glu is None:
+            known = {linear.op.results[0]: self._biased(first, column, inside, width)}
+        else:
+            if len(linear.op.operands) > 2:
+                raise UnsupportedKernel(f"@{linear.body.name}: a bias in front of a packed GLU")
+            gate = activations.apply(enum_name(linear.glu.attributes["kind"]), first)
+            known = {linear.glu.results[0]: gate * factors[1]}
         loaders = {a: (lambda a=a: self._load(a, row, column, inside, width)) for a in linear.extra}
-        value = Replay(self._k, known, loaders).value(linear.result)
-        at = row.to(t.i64()) * linear.columns + column.to(t.i64())
-        self._k.store(value.to(element(linear.result)), self._out, at, condition=inside)
+        return Replay(self._k, known, loaders).value(linear.result)
 
     def _biased(self, product: Value, column: Value, inside: Value, width: int) -> Value:
         operands = list(self._linear.op.operands)
         if len(operands) < 3:
             return product
-        if self._linear.glu is not None:
-            raise UnsupportedKernel("a bias in front of a packed GLU")
         bias = self._k.load(self._extra[operands[2]], column, count=width, condition=inside)
         return product + bias.to(t.f32())
 

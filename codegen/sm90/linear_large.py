@@ -3,7 +3,9 @@
 Roles:    load (1 thread) | math (two warpgroups of 64 rows each)
 Ring ab:  load -> math; a stage is one tile of x and one of w, 64 of K deep
 Timeline: load: for each tile, for each k: ab.produce
-          math: for each tile, for each k: ab.consume -> wgmma (one in flight); then the epilogue
+          math: for each tile, for each k: ab.consume -> wgmma (one in flight); then the epilogue:
+                16-bit results go through shared memory and TMA, which runs on beside the next
+                tile; float32 results (residuals, logits) are stored from registers
 
 Blocks walk the tiles of the result in grouped raster order. Rows past T and columns past N are
 computed on zeros (TMA fills them) and never stored. Floor: 2 T N K operations.
@@ -49,29 +51,41 @@ class Config:
         return None
 
 
+BLOCKS_N = (256, 192, 160, 128, 96, 64)
+"""Widths of a tile, best for bandwidth of shared memory first."""
+
+
 def choose(n: int, tokens: int) -> Config:
-    """The largest tile that still gives every multiprocessor work."""
+    """The tile with the fewest turns of the slowest multiprocessor, the wider one among equals.
+
+    A turn of a tile of width b takes b + 24 units: the multiply, and what does not shrink with it
+    (measured on an H200: 128-wide tiles reach 0.9 of the rate of 256-wide ones).
+    """
     rows = -(-tokens // 128)
-    for block_n, stages in ((256, 4), (192, 5), (128, 6)):
-        if rows * -(-n // block_n) >= SMS:
-            return Config(block_n=block_n, stages=stages)
-    return Config(block_n=128, stages=6)
+
+    def cost(block_n: int) -> float:
+        return -(-rows * -(-n // block_n) // SMS) * (block_n + 24)
+
+    best = min(BLOCKS_N, key=lambda b: (cost(b), -b))
+    staging = 2 * 2 * ROWS * 64 * 2
+    stage = (128 + best) * BLOCK_K * 2
+    return Config(block_n=best, stages=min(8, (SHARED_BYTES - 2048 - staging) // stage))
 
 
 def build(
-    kernel_op: Any, max_tokens: int, config: Config
+    kernel_op: Any, config: Config, suffix: str = ""
 ) -> tuple[KernelBuilder, tuple[Expression, ...], list[Argument]]:
     """Grid: one block a multiprocessor, fewer when there are fewer tiles."""
     if reason := config.why_invalid():
         raise ValueError(reason)
     linear = LinearBody(Body(kernel_op))
     linear.check()
-    return _Kernel(linear, max_tokens, config).build()
+    return _Kernel(linear, config, suffix).build()
 
 
 class _Kernel:
-    def __init__(self, linear: LinearBody, max_tokens: int, config: Config):
-        self.linear, self.config, self.max_tokens = linear, config, max_tokens
+    def __init__(self, linear: LinearBody, config: Config, suffix: str):
+        self.linear, self.config = linear, config
         dtype = element(linear.input)
         a, b = (config.block_m, BLOCK_K), (config.block_n, BLOCK_K)
         self.maps = t.tensor_map(a, dtype), t.tensor_map(b, element(linear.weight))
@@ -79,15 +93,30 @@ class _Kernel:
         self.rows_type = t.smem((ROWS, BLOCK_K), dtype, 128, slab_rows=config.block_m)
         self.acc = t.acc(ROWS, config.block_n, t.f32())
         self.steps = -(-linear.k // BLOCK_K)
-        self.k = KernelBuilder(linear.body.name, threads=384, pdl=True, min_blocks=1)
+        self.k = KernelBuilder(linear.body.name + suffix, threads=384, pdl=True, min_blocks=1)
+        # TMA needs whole 16-byte rows; columns of a gated tile are halved. An epilogue that loads
+        # would hold its operands beside both fragments: too many registers.
+        self.columns = config.block_n // (1 if linear.glu is None else 2)
+        self.through_tma = (
+            element(linear.result) in (t.bf16(), t.f16())
+            and not linear.extra
+            and linear.columns % 8 == 0
+            and self.columns % 64 == 0
+        )
+        self.out_map = t.tensor_map((ROWS, 64), element(linear.result)) if self.through_tma else None
 
     def build(self) -> tuple[KernelBuilder, tuple[Expression, ...], list[Argument]]:
         k, config, linear = self.k, self.config, self.linear
+        extra = {"out_map": self.out_map} if self.through_tma else {}
         self.a, self.b, self.tokens, *memory = k.arguments(
-            a=self.maps[0], b=self.maps[1], tokens=t.i32(), **linear.parameters()
+            a=self.maps[0], b=self.maps[1], tokens=t.i32(), **linear.parameters(), **extra
         )
+        self.out = memory.pop() if self.through_tma else None
         with k.body():
             self.ring = k.ring(config.stages, *self.slots)
+            if self.through_tma:
+                staging = t.smem((ROWS, 64), element(linear.result), 128)
+                self.staging = k.shared(staging, per_warpgroup=True, buffers=2)
             self.tile_rows = (self.tokens + (config.block_m - 1)) // config.block_m
             self.tile_columns = k.i32(-(-linear.n // config.block_n))
             self.tiles = self.tile_rows * self.tile_columns
@@ -99,11 +128,13 @@ class _Kernel:
         rows: Expression = "rows"
         grid = ["min", SMS, mul(ceildiv(rows, config.block_m), -(-linear.n // config.block_n))]
         arguments: list[Argument] = [
-            tensor_map(linear.body.operand(linear.input), linear.k, self.max_tokens, config.block_m),
+            tensor_map(linear.body.operand(linear.input), linear.k, "max_rows", config.block_m),
             tensor_map(linear.body.operand(linear.weight), linear.k, linear.n, config.block_n),
             {"i32": rows},
             *linear.arguments(),
         ]
+        if self.through_tma:
+            arguments.append(tensor_map({"result": 0}, linear.columns, "max_rows", ROWS))
         return k, (grid, 1, 1), arguments
 
     def _tile(self, work: Value) -> tuple[Value, Value]:
@@ -154,27 +185,36 @@ class _Kernel:
         k.pdl_launch()
 
     def _finish(self, epilogue: Epilogue, product: Value, row: Value, column: Value) -> None:
-        k, config, linear = self.k, self.config, self.linear
+        k, linear = self.k, self.linear
         pair = t.vector(2, t.f32())
-        if linear.glu is None:
-            k.epilogue(
-                [product],
-                [pair],
-                lambda v, r, c: epilogue.finish(v, r, c, (r < self.tokens) & (c < linear.n)),
-                at=(row, column),
-            )
+        fragments = [product]
+        if linear.glu is not None:
+            fragments = list(k.deinterleave(product, t.frag((ROWS, self.columns), t.f32())))
+            column = column >> 1
+        types = [pair] * len(fragments)
+
+        def inside(r: Value, c: Value) -> Value:
+            return (r < self.tokens) & (c < linear.columns)
+
+        if not self.through_tma:
+
+            def store(*at: Value) -> None:
+                *factors, r, c = at
+                epilogue.finish(factors, r, c, inside(r, c))
+
+            k.epilogue(fragments, types, store, at=(row, column))
             return
-        half = t.frag((ROWS, config.block_n // 2), t.f32())
-        gate, up = k.deinterleave(product, half)
-        k.epilogue(
-            [gate, up],
-            [pair, pair],
-            lambda g, u, r, c: epilogue.finish(g, r, c, (r < self.tokens) & (c < linear.columns), up=u),
-            at=(row, column >> 1),
-        )
+
+        def value(*at: Value) -> Value:
+            *factors, r, c = at
+            return epilogue.value(factors, r, c, inside(r, c)).to(element(linear.result))
+
+        result = t.frag((ROWS, self.columns), element(linear.result))
+        done = k.map(fragments, types, value, [result], at=(row, column))
+        k.store_tma(done, self.staging, self.out, [row, column])
 
 
-def tensor_map(base: Argument, columns: int, rows: int, box_rows: int) -> Argument:
+def tensor_map(base: Argument, columns: int, rows: Expression, box_rows: int) -> Argument:
     """The map of a row-major 16-bit matrix, in boxes of `box_rows` rows by one swizzle span."""
     return {
         "tensor_map": {

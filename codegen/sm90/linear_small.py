@@ -24,7 +24,7 @@ from .linear_large import SHARED_BYTES, SMS, tensor_map
 
 SPAN = 64
 """Elements of one 128-byte swizzle span."""
-WIDTHS = (8, 16, 32, 64)
+WIDTHS = (8, 16, 32, 64, 128)
 """Token counts that kernels are made for; a batch takes the next larger one."""
 
 
@@ -59,7 +59,8 @@ class Config:
 def choose(n: int, k: int, tokens: int, gated: bool) -> Config:
     """As few rows a block as still leave no multiprocessor without one."""
     step = 16 if gated else 8
-    rows = min(256, _up(-(-n // SMS), step))
+    # Four warpgroups leave 96 registers a thread, too few for an accumulator of 128 tokens.
+    rows = min(256 if tokens <= 64 else 128, _up(-(-n // SMS), step))
     groups = -(-rows // 64)
     per_group = _up(-(-rows // groups), step)
     block_k = 256 if rows <= 32 else 128 if rows <= 128 else SPAN
@@ -75,20 +76,18 @@ def _up(value: int, step: int) -> int:
     return -(-value // step) * step
 
 
-def build(
-    kernel_op: Any, max_tokens: int, config: Config
-) -> tuple[KernelBuilder, tuple[Expression, ...], list[Argument]]:
+def build(kernel_op: Any, config: Config) -> tuple[KernelBuilder, tuple[Expression, ...], list[Argument]]:
     """Grid: one block for each `config.rows` rows of w."""
     linear = LinearBody(Body(kernel_op))
     linear.check()
     if reason := config.why_invalid(linear.glu is not None):
         raise ValueError(reason)
-    return _Kernel(linear, max_tokens, config).build()
+    return _Kernel(linear, config).build()
 
 
 class _Kernel:
-    def __init__(self, linear: LinearBody, max_tokens: int, config: Config):
-        self.linear, self.config, self.max_tokens = linear, config, max_tokens
+    def __init__(self, linear: LinearBody, config: Config):
+        self.linear, self.config = linear, config
         dtype, weight = element(linear.input), element(linear.weight)
         self.maps = (
             t.tensor_map((config.rows, SPAN), weight),
@@ -118,7 +117,7 @@ class _Kernel:
                 self._load()
         arguments: list[Argument] = [
             tensor_map(linear.body.operand(linear.weight), linear.k, linear.n, config.rows),
-            tensor_map(linear.body.operand(linear.input), linear.k, self.max_tokens, config.tokens),
+            tensor_map(linear.body.operand(linear.input), linear.k, "max_rows", config.tokens),
             {"i32": "rows"},
             *linear.arguments(),
         ]
@@ -183,7 +182,7 @@ class _Kernel:
             def store(v: Value, row: Value, token: Value) -> None:
                 column = first + row
                 inside = (row < config.rows_per_group) & (column < linear.n) & (token < self.tokens)
-                epilogue.finish(v, token, column, inside)
+                epilogue.finish([v], token, column, inside)
 
             k.epilogue([product], [t.f32()], store, at=(0, 0))
             return
@@ -193,6 +192,6 @@ class _Kernel:
         def store_gated(g: Value, u: Value, row: Value, token: Value) -> None:
             column = (first >> 1) + row
             inside = (row < config.rows_per_group // 2) & (column < linear.columns) & (token < self.tokens)
-            epilogue.finish(g, token, column, inside, up=u)
+            epilogue.finish([g, u], token, column, inside)
 
         k.epilogue([gate, up], [t.f32(), t.f32()], store_gated, at=(0, 0))

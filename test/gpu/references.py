@@ -35,7 +35,7 @@ class Problem:
 
     def __init__(self, tokens: int):
         self.tokens = tokens
-        self.sizes = {"T": tokens, "R": tokens, "rows": tokens, "S": 1, "B": 1, "NB": 1}
+        self.sizes = {"T": tokens, "R": tokens, "rows": tokens, "max_rows": tokens, "S": 1, "B": 1, "NB": 1}
         self.operands: list[Any] = []
         self.results: list[torch.Tensor] = []
 
@@ -157,6 +157,7 @@ class Linear(Problem):
         # The activation buffer is as long as the engine's: rows past the step's are garbage.
         self.x = torch.full((max_tokens, k), NAN, device="cuda", dtype=torch.bfloat16)
         self.x[:tokens] = randn(tokens, k, dtype=torch.bfloat16)
+        self.sizes["max_rows"] = max_tokens
         self.w = randn(n, k, dtype=torch.bfloat16)
         self.operands = [self.x, self.w]
         wide = self.epilogue in ("f32", "residual")
@@ -169,8 +170,9 @@ class Linear(Problem):
         if self.extra is not None:
             self.operands.append(self.extra)
         dtype = torch.float32 if wide else torch.bfloat16
-        # A guard row behind the result: nothing may be written there.
-        self.buffer = torch.empty(tokens + 1, columns, device="cuda", dtype=dtype)
+        # As long as the engine's, and a guard row behind it where nothing may be written. Rows past
+        # the step's may be, by kernels that store whole boxes.
+        self.buffer = torch.empty(max_tokens + 1, columns, device="cuda", dtype=dtype)
         self.results = [self.buffer]
 
     def outputs(self) -> list[torch.Tensor]:
@@ -185,7 +187,7 @@ class Linear(Problem):
             gate, up = pairs[:, :, 0].flatten(1), pairs[:, :, 1].flatten(1)
             ref = torch.nn.functional.silu(gate) * up
         limit = 2e-9 * self.case["k"] + 1e-6 if self.buffer.dtype == torch.float32 else BF16
-        stray = int((~self.buffer[self.tokens].isnan()).sum())
+        stray = int((~self.buffer[-1].isnan()).sum())
         return [
             self.error("out", self.buffer[: self.tokens], ref, limit),
             {"name": "stray writes", "value": float(stray), "limit": 0.0},

@@ -118,9 +118,10 @@ def main() -> int:
         row |= {"case": case, "what": what, "floor_seconds": max(row["bytes"] / read, row["flops"] / flops)}
         rows.append(row)
         peer = f"  torch {row['torch_seconds'] * 1e6:9.1f}" if "torch_seconds" in row else ""
+        gigabytes, teraflops = row["bytes"] / row["seconds"] / 1e9, row["flops"] / row["seconds"] / 1e12
         print(
             f"{case:32s} {what:18s} {row['seconds'] * 1e6:9.1f} us{peer}  {row['floor_seconds'] / row['seconds']:5.0%}"
-            f" of floor  {row['bytes'] / row['seconds'] / 1e9:6.0f} GB/s {row['flops'] / row['seconds'] / 1e12:5.0f} TF/s",
+            f" of floor  {gigabytes:6.0f} GB/s {teraflops:5.0f} TF/s",
             flush=True,
         )
 

@@ -22,6 +22,13 @@ def static_elements(shape: Shape) -> int:
     return math.prod(size for size in shape if size is not None)
 
 
+def static_shape(shape: Shape) -> tuple[int, ...]:
+    """The same shape, known to have no dynamic dimension."""
+    sizes = tuple(size for size in shape if size is not None)
+    assert len(sizes) == len(shape), shape
+    return sizes
+
+
 def is_folded_shape(shape: Shape) -> bool:
     return len(shape) >= 2 and shape[0] == 1
 

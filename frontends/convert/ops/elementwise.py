@@ -41,8 +41,10 @@ _mul_values = _binary(arith.MulFOp, arith.MulIOp)
 _div_values = _binary(arith.DivFOp, None)
 
 
-def _same(builder: Builder, op: TorchOp, operand: Operand) -> Any:
+def _same(builder: Builder, op: TorchOp, operand: Operand | float) -> Any:
     """The operand itself, for operations with a neutral element."""
+    if not isinstance(operand, (Tensor, Weight)):
+        return None
     operand = builder.read(operand)
     if operand.shape != op.result.shape or operand.element_type != element_of(builder, op.result.element):
         return None
@@ -74,7 +76,7 @@ def _rsub(builder: Builder, op: TorchOp, left: Operand | float, right: Operand |
     return _sub_values(builder, op, right, left)
 
 
-def _scaled(builder: Builder, op: TorchOp, operand: Operand, factor: float) -> Any:
+def _scaled(builder: Builder, op: TorchOp, operand: Operand | float, factor: float) -> Any:
     if not isinstance(operand, (Tensor, Weight)):
         return operand * factor
     operand = builder.read(operand)
@@ -191,7 +193,7 @@ def _comparison(predicate: str) -> Any:
         compared = [builder.read(operand) for operand in (left, right) if isinstance(operand, (Tensor, Weight))]
         floats = any(operand.element_type == builder.f32 for operand in compared) or isinstance(right, float)
         element = builder.f32 if floats else builder.i32
-        operands = [compared[0], compared[1] if len(compared) == 2 else right]
+        operands: list[Any] = [compared[0], compared[1] if len(compared) == 2 else right]
         values = builder.broadcast(operands, op.result.shape, element)
         if floats:
             ordered = "UNE" if predicate == "ne" else f"O{predicate.upper()}"

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from llmc.dialects import llm
 from llmc.frontends.convert.builder import Builder
 from llmc.frontends.convert.registry import lowers
 from llmc.frontends.convert.torch_op import TorchOp
-from llmc.frontends.convert.values import MaskToken, Operand, Shape, Tensor, folded
+from llmc.frontends.convert.values import MaskToken, Operand, Shape, Tensor, folded, static_elements
 from llmc.frontends.errors import FrontendError
 
 
@@ -27,7 +26,7 @@ def _embedding(builder: Builder, op: TorchOp, table: Operand, ids: Tensor, *_: o
 
 def _rows(shape: Shape) -> Shape:
     """The shape with all dimensions merged."""
-    return (None,) if None in shape else (math.prod(shape),)
+    return (None,) if None in shape else (static_elements(shape),)
 
 
 @lowers("aten.index.Tensor")
@@ -101,18 +100,16 @@ def _attention(
     if not isinstance(mask, MaskToken):
         raise FrontendError("the model changes the attention mask before it uses it")
     shape = op.result.shape
-    attributes = {}
-    if mask.window:
-        attributes["window"] = mask.window
-    if softcap:
-        attributes["softcap"] = softcap
     result = llm.AttentionOp(
         builder.type(shape[1:], builder.f32),
-        *(_heads_last(builder, operand) for operand in (query, key, value)),
+        _heads_last(builder, query),
+        _heads_last(builder, key),
+        _heads_last(builder, value),
         scale,
         sinks=builder.optional_value(sinks),
         causal=True,
-        **attributes,
+        window=mask.window or None,
+        softcap=softcap or None,
     ).result
     return Tensor(result, shape)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from llmc.dialects import llm
@@ -10,7 +9,7 @@ from llmc.frontends.convert.builder import Builder
 from llmc.frontends.convert.ops.elementwise import _add_values
 from llmc.frontends.convert.registry import lowers
 from llmc.frontends.convert.torch_op import TorchOp
-from llmc.frontends.convert.values import Operand, Shape, Tensor, Weight, folded
+from llmc.frontends.convert.values import Operand, Shape, Tensor, Weight, folded, static_elements
 from llmc.frontends.errors import FrontendError
 
 
@@ -19,7 +18,7 @@ def _linear(builder: Builder, operand: Operand, weight: Weight, bias: Operand | 
     operand = builder.read(operand)
     out_features, in_features = weight.shape
     leading = folded(operand.shape)[:-1]
-    rows = leading[0] if len(leading) == 1 else None if None in leading else math.prod(leading)
+    rows = None if None in leading else static_elements(leading)
     value = builder.reshaped_value(operand.value, folded(operand.shape), (rows, in_features))
     result = llm.LinearOp(
         builder.type((rows, out_features), builder.f32),
@@ -34,7 +33,7 @@ def _linear(builder: Builder, operand: Operand, weight: Weight, bias: Operand | 
 def _aten_linear(builder: Builder, op: TorchOp, operand: Operand, weight: Operand, bias: Operand | None = None) -> Any:
     shape = op.result.shape
     if not isinstance(weight, Weight):
-        product = _matmul_values(builder, operand, _transposed(builder, weight), shape)
+        product = _matmul_values(builder, builder.read(operand), _transposed(builder, weight), shape)
         return product if bias is None else _add_values(builder, op, product, bias)
     return _linear(builder, operand, weight, bias, shape)
 

@@ -10,7 +10,7 @@ from torch_mlir import ir as torch_ir
 from llmc.frontends.convert.builder import Builder
 from llmc.frontends.convert.registry import lowers
 from llmc.frontends.convert.torch_op import TorchOp
-from llmc.frontends.convert.values import DynamicSize, Operand, Size, Weight
+from llmc.frontends.convert.values import DynamicSize, Operand, Size, Weight, static_shape
 from llmc.frontends.errors import FrontendError
 
 
@@ -52,12 +52,12 @@ def _unpack(builder: Builder, op: TorchOp, elements: list[Any]) -> Any:
 
 @lowers("llmc.weight")
 def _weight(builder: Builder, op: TorchOp) -> Any:
-    return Weight(torch_ir.StringAttr(op.attribute("llmc.name")).value, op.result.shape)
+    return Weight(torch_ir.StringAttr(op.attribute("llmc.name")).value, static_shape(op.result.shape))
 
 
 @lowers("vtensor.literal")
 def _literal(builder: Builder, op: TorchOp) -> Any:
-    shape = op.result.shape
+    shape = static_shape(op.result.shape)
     kind = np.float32 if op.result.element == "float" else np.int32
     attribute = op.attribute("value")
     if torch_ir.DenseElementsAttr.isinstance(attribute) and torch_ir.DenseElementsAttr(attribute).is_splat:
@@ -80,6 +80,7 @@ def _add(builder: Builder, op: TorchOp, left: Size, right: Size) -> Any:
         if isinstance(right, DynamicSize):
             return DynamicSize(left.factor + right.factor, left.offset + right.offset)
         return DynamicSize(left.factor, left.offset + right)
+    assert isinstance(right, int)
     return left + right
 
 
@@ -98,6 +99,7 @@ def _mul(builder: Builder, op: TorchOp, left: Size, right: Size) -> Any:
         if isinstance(right, DynamicSize):
             raise FrontendError("a size that grows with the square of the number of tokens")
         return DynamicSize(left.factor * right, left.offset * right)
+    assert isinstance(right, int)
     return left * right
 
 
@@ -107,4 +109,5 @@ def _floordiv(builder: Builder, op: TorchOp, left: Size, right: Size) -> Any:
         if isinstance(right, int) and left.factor % right == 0 and left.offset % right == 0:
             return DynamicSize(left.factor // right, left.offset // right)
         raise FrontendError("a size that is a fraction of the number of tokens")
+    assert isinstance(right, int)
     return left // right

@@ -11,7 +11,16 @@ from mlir.dialects import tensor as tensor_dialect
 from llmc.frontends.convert.builder import Builder
 from llmc.frontends.convert.registry import lowers
 from llmc.frontends.convert.torch_op import TorchOp
-from llmc.frontends.convert.values import DynamicSize, Operand, Shape, Tensor, Weight, folded, is_folded_shape
+from llmc.frontends.convert.values import (
+    DynamicSize,
+    Operand,
+    Shape,
+    Tensor,
+    Weight,
+    folded,
+    is_folded_shape,
+    static_shape,
+)
 from llmc.frontends.errors import FrontendError
 
 
@@ -121,7 +130,7 @@ def _slice(
     if start == 0 and step == 1 and op.result.shape == operand.shape:
         return operand
     begin = min(max(start + size if start < 0 else start, 0), size)
-    return builder.slice(operand, dim, begin, op.result.shape[dim], step)
+    return builder.slice(operand, dim, begin, static_shape(op.result.shape[dim : dim + 1])[0], step)
 
 
 @lowers("aten.narrow")
@@ -185,8 +194,8 @@ def _static(operand: Operand, dim: int) -> int:
 def _cat(builder: Builder, op: TorchOp, operands: list[Operand], dim: int = 0) -> Any:
     dim %= len(op.result.shape)
     # A model without partial rotation still joins the part that does not rotate, which is empty.
-    operands = [builder.read(operand) for operand in operands if operand.shape[dim] != 0]
-    return _concatenate(builder, operands, dim, op.result.shape)
+    parts = [builder.read(operand) for operand in operands if operand.shape[dim] != 0]
+    return _concatenate(builder, parts, dim, op.result.shape)
 
 
 @lowers("aten.stack")

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from frontend_models import FAMILIES, save_config, save_model
+from mlir.passmanager import PassManager
 
 from llmc.frontends import ImportedModel, import_checkpoint
 
@@ -37,6 +38,8 @@ def test_imports(tmp_path: Path, family: str) -> None:
     assert dialects <= {"llm", "arith", "math", "tensor", "func"}
     function = next(op for op in imported.module.body.operations if op.operation.name == "func.func")
     assert str(function.type) == "(tensor<?xi32>, tensor<?xi32>) -> tensor<?x128xf32>"
+    with imported.module.context:
+        PassManager.parse("builtin.module(llm-verify-contract)").run(imported.module.operation)
 
 
 @pytest.mark.parametrize("family", FAMILIES)

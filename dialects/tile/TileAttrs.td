@@ -11,7 +11,10 @@ class Tile_Attr<string name, string attrMnemonic, list<Trait> traits = []>
 }
 
 class Tile_EnumAttr<EnumInfo info, string attrMnemonic>
-    : EnumAttr<Tile_Dialect, info, attrMnemonic>;
+    : EnumAttr<Tile_Dialect, info, attrMnemonic> {
+  // No blank: ops print these between parentheses.
+  let assemblyFormat = "`` $value";
+}
 
 def Tile_ProducePartAttr : Tile_EnumAttr<Tile_ProducePart, "part">;
 def Tile_ReduceKindAttr : Tile_EnumAttr<Tile_ReduceKind, "reduce">;

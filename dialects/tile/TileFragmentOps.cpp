@@ -161,3 +161,10 @@ LogicalResult DeinterleaveOp::verify() {
     return emitOpError("gives ") << want << ", got " << even;
   return success();
 }
+
+LogicalResult PinOp::verify() {
+  FragType type = getFragment().getType();
+  if (type.getLayout() != Layout::Rows || !type.getElementType().isF32())
+    return emitOpError("pins f32 rows fragments, got ") << type;
+  return success();
+}

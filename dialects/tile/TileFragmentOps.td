@@ -161,4 +161,24 @@ def Tile_DeinterleaveOp : Tile_Op<"deinterleave", [Pure]> {
   let hasVerifier = 1;
 }
 
+def Tile_PinOp : Tile_Op<"pin"> {
+  let summary = "Keeps the work that makes a value above this point";
+  let description = [{
+    A wait for wgmma names no registers, so ptxas is free to move arithmetic
+    that should overlap the multiply below the wait (it moved 63 of 66 exp2 of
+    a softmax). This op hangs a never-taken side effect on the value: what it
+    is made from is computed first. Pin a value that depends on all of the work
+    and is not negative, such as the row sums of the probabilities.
+
+    ```mlir
+    %sum = tile.row_reduce add %p partial : !s -> !rows
+    tile.pin %sum : !rows
+    %o = tile.wgmma_wait %o1 : !acc -> !o
+    ```
+  }];
+  let arguments = (ins Tile_Frag:$fragment);
+  let assemblyFormat = "$fragment attr-dict `:` type($fragment)";
+  let hasVerifier = 1;
+}
+
 #endif // LLMC_TILE_FRAGMENT_OPS_TD

@@ -144,6 +144,17 @@ LogicalResult RoleOp::verify() {
     return emitOpError("elected runs in one thread, so the role has 1 warp, "
                        "got ")
            << getWarps();
+  if (getElected()) {
+    // One thread cannot meet others.
+    WalkResult alone = walk([&](Operation *op) {
+      if (!isa<BarrierOp, ReduceOp, WgmmaOp, MmaOp, StoreTmaOp, ForEachOp>(op))
+        return WalkResult::advance();
+      op->emitOpError("needs whole warps, but the role is elected: one thread");
+      return WalkResult::interrupt();
+    });
+    if (alone.wasInterrupted())
+      return failure();
+  }
   if (std::optional<uint32_t> regs = getRegs())
     if (*regs < 24 || *regs > 256 || *regs % 8)
       return emitOpError("regs must be a multiple of 8 from 24 to 256, got ")

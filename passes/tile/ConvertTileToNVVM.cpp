@@ -232,6 +232,7 @@ private:
                                                          target);
     populateRingPatterns(converter, patterns, lowering);
     populateMatrixPatterns(converter, patterns, lowering);
+    populateMmaPatterns(converter, patterns, lowering);
     populateFragmentPatterns(converter, patterns, lowering);
     populateStoreTmaPatterns(converter, patterns, lowering);
     populateBlockPatterns(converter, patterns, lowering);
@@ -266,7 +267,7 @@ private:
       return;
     builder.setInsertionPoint(roles.front().role);
     // What ptxas gives every thread at entry.
-    int64_t entry = 65536 / kernel.getThreads() / 8 * 8;
+    int64_t entry = std::min<int64_t>(65536 / kernel.getThreads() / 8 * 8, 256);
     for (auto [role, first, reserved] : roles) {
       Emitter e(builder, role.getLoc());
       scf::IfOp branch;

@@ -182,7 +182,15 @@ private:
         })
         .Case<scf::ForOp>([&](auto loop) { return visitFor(loop); })
         .Case<scf::IfOp>([&](auto branch) { return visitIf(branch); })
-        .Default([&](Operation *other) {
+        .Default([&](Operation *other) -> LogicalResult {
+          WalkResult rings = other->walk([](Operation *inner) {
+            return isa<ProduceOp, ConsumeOp, AcquireOp, ReleaseOp>(inner)
+                       ? WalkResult::interrupt()
+                       : WalkResult::advance();
+          });
+          if (rings.wasInterrupted())
+            return other->emitOpError(
+                "holds ring ops; only scf.for and scf.if may");
           visitScalar(other);
           return success();
         });

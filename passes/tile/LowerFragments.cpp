@@ -278,12 +278,34 @@ struct DeinterleavePattern : TilePattern<DeinterleaveOp> {
   }
 };
 
+struct PinPattern : TilePattern<PinOp> {
+  using TilePattern::TilePattern;
+  LogicalResult
+  matchAndRewrite(PinOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Emitter e(rewriter, op.getLoc());
+    Value both = arith::MinNumFOp::create(rewriter, op.getLoc(),
+                                          e.extract(adaptor.getFragment(), 0),
+                                          e.extract(adaptor.getFragment(), 1));
+    LLVM::InlineAsmOp::create(
+        rewriter, op.getLoc(), TypeRange(), both,
+        "{\n.reg .pred p;\nsetp.lt.f32 p, $0, 0f00000000;\n"
+        "@p nanosleep.u32 0;\n}",
+        "f", /*has_side_effects=*/true, /*is_align_stack=*/false,
+        LLVM::TailCallKind::None,
+        LLVM::AsmDialectAttr::get(getContext(), LLVM::AsmDialect::AD_ATT),
+        ArrayAttr());
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
 } // namespace
 
 void llmc::tile::populateFragmentPatterns(const TypeConverter &converter,
                                           RewritePatternSet &patterns,
                                           const KernelLowering &kernel) {
   patterns.add<MapPattern, EpiloguePattern, FillPattern, RowReducePattern,
-               ConvertPattern, DeinterleavePattern>(
+               ConvertPattern, DeinterleavePattern, PinPattern>(
       converter, patterns.getContext(), kernel);
 }

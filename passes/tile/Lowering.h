@@ -107,6 +107,9 @@ void populateRingPatterns(const mlir::TypeConverter &converter,
 void populateMatrixPatterns(const mlir::TypeConverter &converter,
                             mlir::RewritePatternSet &patterns,
                             const KernelLowering &kernel);
+void populateMmaPatterns(const mlir::TypeConverter &converter,
+                         mlir::RewritePatternSet &patterns,
+                         const KernelLowering &kernel);
 void populateFragmentPatterns(const mlir::TypeConverter &converter,
                               mlir::RewritePatternSet &patterns,
                               const KernelLowering &kernel);

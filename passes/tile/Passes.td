@@ -38,19 +38,19 @@ def TileVerifyProtocol : Pass<"tile-verify-protocol"> {
     * in straight order: no stage is released while a multiply that reads it
       may be in flight, none is used after its release, none is left held at
       the end of a role;
-    * the roles, interpreted with small sizes (every scalar argument is
-      `probe`), make the same number of fillings and uses of each ring and
+    * the roles, interpreted with every scalar argument and loaded integer equal
+      to a probe, make the same number of fillings and uses of each ring and
       reach their ends over the turns of the rings: no deadlock. Rings only
-      count upwards, so one order of execution stands for all.
-    * named barriers fit in the 16 of a block.
+      count upwards, so one order of execution stands for all. Several probes
+      are tried; one that makes a role longer than `max-events` tells nothing.
+    * a kernel with `pdl` waits in every role that reads or writes memory which
+      is not constant.
 
-    The IR is not changed. Loops are followed for at most `max-events` ring
-    events per role; control that depends on memory is taken as if every load
-    gave `probe`.
+    The IR is not changed.
   }];
   let options = [
-    Option<"probe", "probe", "int64_t", "9",
-           "value of every scalar argument and loaded integer">,
+    ListOption<"probes", "probes", "int64_t",
+               "values of scalar arguments and loaded integers (9, 200)">,
     Option<"maxEvents", "max-events", "int64_t", "20000",
            "ring events to follow per role">];
 }

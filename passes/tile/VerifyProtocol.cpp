@@ -129,7 +129,7 @@ private:
 struct VerifyProtocol : llmc::impl::TileVerifyProtocolBase<VerifyProtocol> {
   using TileVerifyProtocolBase::TileVerifyProtocolBase;
 
-  LogicalResult verify(KernelOp kernel) {
+  LogicalResult verify(KernelOp kernel, int64_t probe) {
     SmallVector<RoleTrace> traces;
     for (RoleOp role : kernel.getBody().getOps<RoleOp>()) {
       FailureOr<RoleTrace> trace = traceRole(role, probe, maxEvents);
@@ -143,6 +143,37 @@ struct VerifyProtocol : llmc::impl::TileVerifyProtocolBase<VerifyProtocol> {
             failed(verifyFilling(cast<ProduceOp>(event.op))))
           return failure();
     return Simulation(std::move(traces)).run(kernel);
+  }
+
+  /// Under programmatic dependent launch the predecessor may still be running
+  /// until pdl_wait. What TMA loads before it is the author's word.
+  LogicalResult verifyWaits(KernelOp kernel) {
+    if (!kernel.getPdl())
+      return success();
+    auto waits = [](Operation *scope) {
+      return scope->walk([](PdlWaitOp) { return WalkResult::interrupt(); })
+          .wasInterrupted();
+    };
+    bool all = llvm::any_of(kernel.getBody().getOps<PdlWaitOp>(),
+                            [](PdlWaitOp) { return true; });
+    auto touches = [](Operation *op) {
+      if (auto load = dyn_cast<LoadOp>(op)) {
+        auto ptr = dyn_cast<PtrType>(load.getMemory().getType());
+        return ptr && !ptr.getConstant();
+      }
+      if (auto store = dyn_cast<StoreOp>(op))
+        return isa<PtrType>(store.getMemory().getType());
+      return isa<AtomicOp, StoreTmaOp>(op);
+    };
+    WalkResult result = kernel.walk([&](Operation *op) {
+      Operation *scope = op->getParentOfType<RoleOp>();
+      if (all || !touches(op) || waits(scope ? scope : kernel))
+        return WalkResult::advance();
+      op->emitOpError("touches memory of other kernels, but ")
+          << (scope ? "its role" : "the kernel") << " has no tile.pdl_wait";
+      return WalkResult::interrupt();
+    });
+    return failure(result.wasInterrupted());
   }
 
   /// Every slot of the stage is filled, so that every turn brings the same
@@ -162,8 +193,15 @@ struct VerifyProtocol : llmc::impl::TileVerifyProtocolBase<VerifyProtocol> {
 
   void runOnOperation() override {
     WalkResult result = getOperation()->walk([&](KernelOp kernel) {
-      return failed(verify(kernel)) ? WalkResult::interrupt()
-                                    : WalkResult::advance();
+      SmallVector<int64_t> values(probes.begin(), probes.end());
+      if (values.empty())
+        values = {9, 200};
+      if (failed(verifyWaits(kernel)))
+        return WalkResult::interrupt();
+      for (int64_t probe : values)
+        if (failed(verify(kernel, probe)))
+          return WalkResult::interrupt();
+      return WalkResult::advance();
     });
     if (result.wasInterrupted())
       signalPassFailure();

@@ -1,0 +1,49 @@
+// RUN: llmc-opt %s | llmc-opt | FileCheck %s
+
+!map = !tile.tensor_map<64x64xbf16, swizzle = 128>
+!page = !tile.tensor_map<1x1x64x64xbf16, swizzle = 128>
+!tile = !tile.smem<128x128xbf16, swizzle = 128>
+!half = !tile.smem<64x128xbf16, swizzle = 128, slab_rows = 128>
+!ring = !tile.ring<3, !tile>
+
+// CHECK-LABEL: tile.kernel @rings
+tile.kernel @rings(%a: !map, %kv: !page, %r: i32) threads(160) {
+  // CHECK: %[[RING:.*]] = tile.ring : <3, !tile.smem<128x128xbf16, swizzle = 128>>
+  %ring = tile.ring : !ring
+  // CHECK: tile.shared per_warpgroup buffers(2) : <64x64xbf16, swizzle = 128>
+  %out = tile.shared per_warpgroup buffers(2) : !tile.smem<64x64xbf16, swizzle = 128>
+  tile.role @math warps(4) {
+    // CHECK: tile.consume %[[RING]] keep(1) : {{.*}} as (%[[T:.*]]) {
+    tile.consume %ring keep(1) : !ring as (%t) {
+      // CHECK: tile.slice %[[T]][64, 0] : <128x128xbf16, swizzle = 128> -> <64x128xbf16, swizzle = 128, slab_rows = 128>
+      %s = tile.slice %t[64, 0] : !tile -> !half
+      // CHECK: tile.warpgroup_slice %[[T]] step(64)
+      %w = tile.warpgroup_slice %t step(64) : !tile -> !half
+    }
+    // CHECK: tile.acquire %[[RING]]
+    %t = tile.acquire %ring : !ring -> !tile
+    // CHECK: tile.release %[[RING]] keep(1)
+    tile.release %ring keep(1) : !ring
+    // CHECK: tile.release %[[RING]] :
+    tile.release %ring : !ring
+    // CHECK: tile.proxy_fence
+    tile.proxy_fence
+  }
+  tile.role @load warps(1) elected {
+    // CHECK: tile.produce %[[RING]] : {{.*}} as (%[[T:.*]]) {
+    // CHECK-NEXT: tile.tma_load %{{.*}}[%{{.*}}, %{{.*}}] -> %[[T]] cache(evict_first)
+    tile.produce %ring : !ring as (%t) {
+      tile.tma_load %a[%r, %r] -> %t cache(evict_first) : !map -> !tile
+    }
+    // CHECK: tile.produce part(begin) %[[RING]]
+    tile.produce part(begin) %ring : !ring as (%t) {
+      %low = tile.slice %t[0, 0] : !tile -> !half
+      tile.tma_load %kv[%r, %r, %r, %r] -> %low : !page -> !half
+    }
+    // CHECK: tile.produce part(resume) %[[RING]]
+    tile.produce part(resume) %ring : !ring as (%t) {
+      %high = tile.slice %t[64, 0] : !tile -> !half
+      tile.tma_load %kv[%r, %r, %r, %r] -> %high : !page -> !half
+    }
+  }
+}

@@ -23,7 +23,6 @@ from .lowering import Lowered, lower
 Built = tuple[KernelBuilder, tuple[Expression, ...], list[Argument]]
 
 _SIMPLE: dict[str, Callable[[Any], Built]] = {
-    "attention": attention.build,
     "elementwise": elementwise.build,
     "embedding": embedding.build,
     "norm": norm.build,
@@ -50,6 +49,8 @@ def compile_kernel(kernel_op: Any, limits: dict[str, int]) -> CompiledKernel:
     anchor = ir.StringAttr(kernel_op.attributes["anchor"]).value
     if anchor == "linear":
         return _linear(kernel_op, limits)
+    if anchor == "attention":
+        return _attention(kernel_op, limits)
     if anchor not in _SIMPLE:
         raise UnsupportedKernel(f"@{body.name}: sm_90 has no kernel of kind '{anchor}'")
     lowered, launch = _lower(_SIMPLE[anchor](kernel_op), body.name)
@@ -83,6 +84,24 @@ def _linear(kernel_op: Any, limits: dict[str, int]) -> CompiledKernel:
         add(linear_large.build(kernel_op, config, suffix), linear.body.name + suffix, first, last)
         first = last + 1
     return CompiledKernel(linear.body.name, "linear", tuple(variants), _texts(lowered))
+
+
+DECODE_TOKENS = 512
+"""Up to here a step is taken for decoding: few rows a sequence, one warpgroup."""
+
+
+def _attention(kernel_op: Any, limits: dict[str, int]) -> CompiledKernel:
+    body = Body(kernel_op)
+    variants, lowered = [], []
+    ranges = [(1, 1, DECODE_TOKENS), (2, DECODE_TOKENS + 1, None)]
+    for groups, first, last in ranges:
+        if first > limits["max_num_tokens"]:
+            continue
+        config = attention.Config(groups=groups)
+        code, launch = _lower(attention.build(kernel_op, config), body.name + (f"_g{groups}" if groups > 1 else ""))
+        variants.append(Variant((launch,), first, last))
+        lowered.append(code)
+    return CompiledKernel(body.name, "attention", tuple(variants), _texts(lowered))
 
 
 def _ranges(n: int, first: int, max_tokens: int) -> list[tuple[linear_large.Config, int]]:

@@ -1,16 +1,19 @@
-"""Paged attention of ragged rows: prefill, chunked prefill and decode in one kernel.
+"""Paged attention of ragged rows: prefill, chunked prefill and decode.
 
-Roles:    load (1 thread) | math (one warpgroup)
-Ring kv:  load -> math; a stage is one page of keys and one of values of one KV head
-Timeline: all:  find the sequence and the rows of this tile
-          load: for each page, first to last: kv.produce
-          math: stage the queries; for each page: S = Q K^T, mask, online softmax, O += P V
+Roles:      math (1 or 2 warpgroups of 64 rows) | load (1 thread)
+Rings:      keys, values: load -> math; a stage is one page of one KV head
+Timeline:   all:  find the sequence and the rows of this tile
+            load: for each page, first to last: keys.produce, values.produce
+            math: stage the queries; S = Q K^T on the first page, softmax to P; for each page j
+                  after it: start S = Q K(j)^T and O += P V(j-1), mask and softmax S while the
+                  latter runs; last O += P V
 
-The 64 rows of a tile are (token, query head of the group) pairs, token-major, so the pages of a
-KV head are read once for all its query heads. Tile x of the grid counts over the sequences:
-sequence s has ceil(q_len[s] * group / 64) tiles; the grid is an upper bound, and blocks past the
-last tile leave at once. Scores are in units of log2; the running maximum starts at a finite value,
-so a fully masked row or page contributes exactly zero.
+The rows of a tile are (token, query head of the group) pairs, token-major, so the pages of a KV head
+are read once for all its query heads. Tile x of the grid counts over the sequences: sequence s has
+ceil(q_len[s] * group / rows) tiles; the grid is an upper bound, and blocks past the last tile work
+on one page of sequence 0 and store nothing, which keeps every loop at one turn or more. Scores are
+in units of log2; the running maximum starts at a finite value, so a fully masked row or page
+contributes exactly zero.
 """
 
 from __future__ import annotations
@@ -37,9 +40,32 @@ LOWEST = -1e30
 
 @dataclass(frozen=True)
 class Config:
-    """Depth of the ring of pages."""
+    """Warpgroups of 64 rows, and stages of each ring.
 
+    One warpgroup suits decoding, where a tile has few rows; two share the pages of a prefill.
+    """
+
+    groups: int = 1
     stages: int = 3
+
+    @property
+    def rows(self) -> int:
+        return self.groups * ROWS
+
+    @property
+    def regs(self) -> tuple[int | None, int | None]:
+        """Registers of a math and of a load thread; one warpgroup needs no budget."""
+        return (None, None) if self.groups == 1 else (232, 40)
+
+    @property
+    def min_blocks(self) -> int | None:
+        # ptxas heeds setmaxnreg only when it knows the registers at entry.
+        return None if self.groups == 1 else 1
+
+    @property
+    def threads(self) -> int:
+        # With budgets the loader takes a whole warpgroup, because setmaxnreg does.
+        return 128 * self.groups + (32 if self.groups == 1 else 128)
 
 
 class _Kernel:
@@ -58,10 +84,15 @@ class _Kernel:
         self.group = self.heads // self.kv.heads
         self.dim = self.kv.head_dim
         self.dtype = element(self.query)
-        page = t.smem((self.kv.block, self.dim), self.kv.element, 128)
-        self.slots = [page, page]
+        self.page = t.smem((self.kv.block, self.dim), self.kv.element, 128)
+        self.scores = t.frag((ROWS, self.kv.block), t.f32())
+        self.scores_acc = t.acc(ROWS, self.kv.block, t.f32())
+        self.rows = t.frag((ROWS,), t.f32(), "rows")
+        self.output = t.frag((ROWS, self.dim), t.f32())
+        self.output_acc = t.acc(ROWS, self.dim, t.f32())
         self.config = config
-        self.k = KernelBuilder(self.body.name, threads=160, pdl=True)
+        name = self.body.name + (f"_g{config.groups}" if config.groups > 1 else "")
+        self.k = KernelBuilder(name, threads=config.threads, pdl=True, min_blocks=config.min_blocks)
 
     def _check(self) -> None:
         kv, name = self.kv, self.body.name
@@ -99,25 +130,26 @@ class _Kernel:
         self.extra = dict(zip((name for name, _ in self._extra()), more, strict=True))
         with k.body():
             k.pdl_wait()
-            self.ring = k.ring(self.config.stages, *self.slots)
-            self.q_tile = k.shared(t.smem((ROWS, self.dim), self.dtype, 128))
+            self.keys = k.ring(self.config.stages, self.page)
+            self.values = k.ring(self.config.stages, self.page)
+            self.q_tile = k.shared(t.smem((self.config.rows, self.dim), self.dtype, 128))
             self.head = k.program_id("y")
             sequence, tile = self._find(starts, sequences)
             self.active = sequence < sequences
-            # Blocks past the last tile read sequence 0 and work on no page.
             sequence = select(self.active, sequence, 0)
             self.table, self.width, self.sequence = table, width, sequence
             self.first_row = k.load(starts, sequence)
             self.q_len = k.load(starts, sequence + 1) - self.first_row
             self.kv_len = k.load(lengths, sequence)
-            self.base = tile * ROWS
+            self.base = tile * self.config.rows
             self.first_page, self.last_page = self._pages()
             # The warpgroup first: it starts at a warpgroup's warp, and the loader follows.
-            with k.role("math", warps=4):
+            math_regs, load_regs = self.config.regs
+            with k.role("math", warps=4 * self.config.groups, regs=math_regs):
                 self._math()
-            with k.role("load", warps=1, elected=True):
+            with k.role("load", warps=1, regs=load_regs, elected=True):
                 self._load()
-        tiles: Expression = ["add", ceildiv(mul("T", self.group), ROWS), "S"]
+        tiles: Expression = ["add", ceildiv(mul("T", self.group), self.config.rows), "S"]
         return k, (tiles, self.kv.heads, 1), self._arguments()
 
     def _extra(self) -> list[tuple[str, ir.Value]]:
@@ -144,7 +176,7 @@ class _Kernel:
 
         def tiles(s: Value) -> Value:
             rows = (k.load(starts, s + 1) - k.load(starts, s)) * self.group
-            return (rows + (ROWS - 1)) // ROWS
+            return (rows + (self.config.rows - 1)) // self.config.rows
 
         # A select, not a short-circuit: past the end the clamped load is harmless.
         def further(s: Value, rest: Value) -> Value:
@@ -154,12 +186,11 @@ class _Kernel:
         return k.while_(further, lambda s, rest: (s + 1, rest - tiles(s)), [k.i32(0), k.program_id()])
 
     def _pages(self) -> tuple[Value, Value]:
-        """Pages [first, last) that some row of the tile attends to."""
+        """Pages [first, last) that some row of the tile attends to, at least one."""
         k, block = self.k, self.kv.block
         offset = self.kv_len - self.q_len
-        last_token = ((self.base + (ROWS - 1)) // self.group).min(self.q_len - 1)
-        end = (offset + last_token) // block + 1
-        last = select(self.active, end, 0)
+        last_token = ((self.base + (self.config.rows - 1)) // self.group).min(self.q_len - 1)
+        last = select(self.active, (offset + last_token) // block + 1, 1)
         if "window" not in self.op.attributes:
             return k.i32(0), last
         window = ir.IntegerAttr(self.op.attributes["window"]).value
@@ -172,30 +203,48 @@ class _Kernel:
 
         def page(i: Value) -> None:
             block = k.load(self.table, row + i)
-            with k.produce(self.ring, self.slots) as (keys, values):
+            with k.produce(self.keys, [self.page]) as (keys,):
                 k.tma_load(self.k_map, [block, self.head, 0, 0], keys)
+            with k.produce(self.values, [self.page]) as (values,):
                 k.tma_load(self.v_map, [block, self.head, 0, 0], values)
 
         k.for_(self.first_page, self.last_page, 1, page)
 
     def _math(self) -> None:
         k = self.k
-        self._stage_queries()
-        rows = t.frag((ROWS,), t.f32(), "rows")
-        state = [
-            k.fill(k.f32(0.0), t.frag((ROWS, self.dim), t.f32())),
-            k.fill(k.f32(LOWEST), rows),
-            k.fill(k.f32(0.0), rows),
-        ]
-        out, maximum, total = k.for_(self.first_page, self.last_page, 1, self._page, state)
-        total = k.row_reduce("add", total, rows)
+        self.first_own = k.warpgroup_index() * ROWS
+        self.own_queries = self._stage_queries()
+        p, maximum, total, _ = self._softmax(
+            k.wgmma_wait([self._start_scores()], [self.scores]),
+            self.first_page,
+            k.fill(k.f32(LOWEST), self.rows),
+            k.fill(k.f32(0.0), self.rows),
+        )
+        k.release(self.keys)
+
+        def page(i: Value, out: Value, p: Value, maximum: Value, total: Value) -> tuple[Value, ...]:
+            scores = self._start_scores()
+            product = self._start_output(p, out, i - 1)
+            raw, product = k.wgmma_wait([scores, product], [self.scores, self.output_acc], pending=1)
+            k.release(self.keys)
+            p, maximum, total, scale = self._softmax(raw, i, maximum, total)
+            out = k.wgmma_wait([product], [self.output])
+            k.release(self.values)
+            out = k.map([out, scale], [t.f32(), t.f32()], lambda o, f, r, c: o * f, [self.output])
+            return out, p, maximum, total
+
+        out = k.fill(k.f32(0.0), self.output)
+        out, p, maximum, total = k.for_(self.first_page + 1, self.last_page, 1, page, [out, p, maximum, total])
+        out = k.wgmma_wait([self._start_output(p, out, self.last_page - 1)], [self.output])
+        k.release(self.values)
+        total = k.row_reduce("add", total, self.rows)
         if self.sinks is not None:
-            total = self._add_sinks(total, maximum, rows)
+            total = self._add_sinks(total, maximum)
         self._store(out, total)
         k.pdl_launch()
 
-    def _stage_queries(self) -> None:
-        """The tile's queries into swizzled shared memory; rows past the sequence are zero."""
+    def _stage_queries(self) -> Value:
+        """The warpgroup's queries in swizzled shared memory; rows past the sequence are zero."""
         k, chunks = self.k, self.dim // 8
 
         def copy(i: Value) -> None:
@@ -205,40 +254,43 @@ class _Kernel:
             inside = (token < self.q_len) & self.active
             k.store(k.load(self.q, at, count=8, condition=inside), self.q_tile, row, column)
 
-        k.for_each(0, ROWS * chunks, copy)
+        k.for_each(0, self.config.rows * chunks, copy)
         k.proxy_fence()
         k.barrier("role")
+        own = t.smem((ROWS, self.dim), self.dtype, 128, slab_rows=self.config.rows)
+        return self.q_tile if self.config.groups == 1 else k.warpgroup_slice(self.q_tile, ROWS, own)
+
+    def _start_scores(self) -> Value:
+        """Starts S = Q K^T on the next page of keys."""
+        k = self.k
+        keys = k.acquire(self.keys, [self.page])
+        return k.wgmma(self.own_queries, keys, k.zero_acc(self.scores_acc), self.scores_acc)
 
     def _row(self, row: Value) -> tuple[Value, Value]:
         """(token of the sequence, query head) of a row of the tile."""
         packed = self.base + row
         return packed // self.group, self.head * self.group + packed % self.group
 
-    def _page(self, page: Value, out: Value, maximum: Value, total: Value) -> tuple[Value, Value, Value]:
-        """One page: scores, online softmax, and its share of the output."""
-        k, block = self.k, self.kv.block
-        keys, values = k.acquire(self.ring, self.slots)
-        first = page * block
-        self._clear_tail(values, first)
-        scores_type, rows = t.frag((ROWS, block), t.f32()), t.frag((ROWS,), t.f32(), "rows")
-        acc = t.acc(ROWS, block, t.f32())
-        started = k.wgmma(self.q_tile, keys, k.zero_acc(acc), acc)
-        raw = k.wgmma_wait([started], [scores_type])
-        scores = k.map([raw], [t.f32()], self._score, [scores_type], at=(0, first))
-        f32 = [t.f32(), t.f32()]
+    def _start_output(self, p: Value, out: Value, page: Value) -> Value:
+        """Starts O += P V on the next page of values, which is page `page` of the sequence."""
+        k = self.k
+        values = k.acquire(self.values, [self.page])
+        self._clear_tail(values, page * self.kv.block)
+        return k.wgmma(p, values, out, self.output_acc, transpose_b=True)
+
+    def _softmax(self, raw: Value, page: Value, maximum: Value, total: Value) -> tuple[Value, Value, Value, Value]:
+        """(P, maximum, total, scale of what was summed before) after one more page of raw scores."""
+        k = self.k
+        two, rows = [t.f32(), t.f32()], self.rows
+        scores = k.map([raw], [t.f32()], self._score, [self.scores], at=(self.first_own, page * self.kv.block))
         highest = k.row_reduce("max", scores, rows)
-        new = k.map([maximum, highest], f32, lambda a, b, r, c: a.max(b), [rows])
-        weights = k.map([scores, new], f32, lambda s, m, r, c: (s - m).exp2(), [scores_type])
-        scale = k.map([maximum, new], f32, lambda a, b, r, c: (a - b).exp2(), [rows])
+        new = k.map([maximum, highest], two, lambda a, b, r, c: a.max(b), [rows])
+        weights = k.map([scores, new], two, lambda s, m, r, c: (s - m).exp2(), [self.scores])
+        scale = k.map([maximum, new], two, lambda a, b, r, c: (a - b).exp2(), [rows])
         added = k.row_reduce("add", weights, rows, partial=True)
-        total = k.map([total, scale, added], [*f32, t.f32()], lambda s, f, a, r, c: s * f + a, [rows])
-        out_type = t.frag((ROWS, self.dim), t.f32())
-        out = k.map([out, scale], f32, lambda o, f, r, c: o * f, [out_type])
-        probabilities = k.convert(weights, t.frag((ROWS, block), self.kv.element, "operand_a"))
-        started = k.wgmma(probabilities, values, out, t.acc(ROWS, self.dim, t.f32()), transpose_b=True)
-        out = k.wgmma_wait([started], [out_type])
-        k.release(self.ring)
-        return out, new, total
+        total = k.map([total, scale, added], [*two, t.f32()], lambda s, f, a, r, c: s * f + a, [rows])
+        p = k.convert(weights, t.frag((ROWS, self.kv.block), self.kv.element, "operand_a"))
+        return p, new, total, scale
 
     def _clear_tail(self, values: Value, first: Value) -> None:
         """Zeroes the values past the end of the sequence: 0 times garbage could be NaN."""
@@ -268,7 +320,7 @@ class _Kernel:
             visible = visible & (column + window > position)
         return select(visible, value * math.log2(math.e), -math.inf)
 
-    def _add_sinks(self, total: Value, maximum: Value, rows: ir.Type) -> Value:
+    def _add_sinks(self, total: Value, maximum: Value) -> Value:
         k = self.k
 
         def add(s: Value, m: Value, row: Value, _: Value) -> Value:
@@ -276,13 +328,11 @@ class _Kernel:
             sink = k.load(self.extra["sinks"], head.min(self.heads - 1)).to(t.f32())
             return s + (sink * math.log2(math.e) - m).exp2()
 
-        return k.map([total, maximum], [t.f32(), t.f32()], add, [rows])
+        return k.map([total, maximum], [t.f32(), t.f32()], add, [self.rows], at=(self.first_own, 0))
 
     def _store(self, out: Value, total: Value) -> None:
         k = self.k
-        f32 = [t.f32(), t.f32()]
-        out_type = t.frag((ROWS, self.dim), t.f32())
-        final = k.map([out, total], f32, lambda o, s, r, c: o / s, [out_type])
+        final = k.map([out, total], [t.f32(), t.f32()], lambda o, s, r, c: o / s, [self.output])
 
         def store(v: Value, row: Value, column: Value) -> None:
             token, head = self._row(row)
@@ -290,7 +340,7 @@ class _Kernel:
             inside = (token < self.q_len) & self.active
             k.store(v.to(self.dtype), self.out, at, condition=inside)
 
-        k.epilogue([final], [t.vector(2, t.f32())], store, at=(0, 0))
+        k.epilogue([final], [t.vector(2, t.f32())], store, at=(self.first_own, 0))
 
 
 def build(kernel_op: Any, config: Config = Config()) -> tuple[KernelBuilder, tuple[Expression, ...], list[Argument]]:

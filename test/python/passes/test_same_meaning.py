@@ -1,0 +1,122 @@
+"""Modules mean the same before and after the passes of the first three phases.
+
+Runs real imports of small random models, by the meaning of their ops, on random ids.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from frontend_models import FAMILIES
+from staged import RandomCheckpoint, empty_cache, import_text, run_passes
+from support.execute import Array, Batch, Executable, assert_same_meaning
+
+RAISE = "llm-pipeline-raise"
+BATCH = "llm-pipeline-batch{block-size=4}"
+OPTIMIZE = "llm-pipeline-optimize{weights=%s activations=%s kv=%s glu-block=1}"
+FLOAT32 = OPTIMIZE % ("f32", "f32", "f32")
+
+#: Float32 arithmetic in another order: sums of up to 96 products, two layers deep.
+TOLERANCE = {"rtol": 1e-4, "atol": 1e-4}
+
+#: Two sequences, of 7 and 4 tokens; the last 2 and 1 of them in a second step.
+LENGTHS, SECOND = (7, 4), (2, 1)
+
+#: Each raises, merges or places something in its own way; the others are near copies of one of them.
+DISTINCT = (
+    "llama", "llama-yarn", "gemma2", "qwen3", "phi", "phi3", "gpt2", "gpt_neox", "opt", "granite", "olmo2", "cohere", "glm4",
+)  # fmt: skip
+
+
+def token_ids(length: int, seed: int) -> Array:
+    return np.random.default_rng(seed).integers(3, 128, length).astype(np.int32)
+
+
+def run_paged(module: str, checkpoint: RandomCheckpoint) -> list[Array]:
+    """Logits of each sequence, from two steps of a ragged batch."""
+    first = [length - new for length, new in zip(LENGTHS, SECOND, strict=True)]
+    step, weights = Executable(module), checkpoint.weights(module)
+    cache = empty_cache(module, num_blocks=5)
+    logits: list[list[Array]] = [[] for _ in LENGTHS]
+    for new, past in ((first, [0, 0]), (SECOND, first)):
+        batch = Batch.ragged(new, past, block=4, blocks_per_seq=2)
+        sequences = [token_ids(length, seed) for seed, length in enumerate(LENGTHS)]
+        tokens = np.concatenate([s[p : p + n] for s, p, n in zip(sequences, past, new, strict=True)])
+        rows = np.arange(len(tokens), dtype=np.int32)[::-1].copy()  # logits in another order than tokens
+        (result,) = step(tokens, batch.positions, rows, batch, cache, weights=weights)
+        for sequence, part in enumerate(np.split(result[::-1], np.cumsum(new)[:-1])):
+            logits[sequence].append(part)
+    return [np.concatenate(parts) for parts in logits]
+
+
+@pytest.mark.parametrize(
+    "family", [name if name in DISTINCT else pytest.param(name, marks=pytest.mark.slow) for name in FAMILIES]
+)
+def test_dense_import_equals_optimised_batch(tmp_path: Path, family: str) -> None:
+    """What the frontend imported for one sequence is what a ragged batch computes after all three phases."""
+    dense = import_text(tmp_path, family)
+    checkpoint = RandomCheckpoint(dense)
+    optimised = run_passes(dense, f"{RAISE},{BATCH},{FLOAT32}")
+    reference, weights = Executable(dense), checkpoint.weights(dense)
+    for seed, (length, have) in enumerate(zip(LENGTHS, run_paged(optimised, checkpoint), strict=True)):
+        (want,) = reference(token_ids(length, seed), np.arange(length, dtype=np.int32), weights=weights)
+        np.testing.assert_allclose(have, want, **TOLERANCE)
+
+
+@pytest.mark.parametrize("family", ["llama", "gemma2", "gpt_neox"])
+def test_each_raise_pass(tmp_path: Path, family: str) -> None:
+    before = run_passes(import_text(tmp_path, family), "llm-verify-contract,canonicalize,cse")
+    checkpoint = RandomCheckpoint(before)
+    inputs = token_ids(6, 0), np.arange(3, 9, dtype=np.int32)
+    for name in (
+        "llm-raise-norm",
+        "func.func(llm-raise-rope)",
+        "func.func(llm-raise-glu)",
+        "func.func(llm-raise-attention)",
+    ):
+        after = run_passes(before, name)
+        assert_same_meaning(
+            before,
+            after,
+            *inputs,
+            weights=checkpoint.weights(before),
+            weights_after=checkpoint.weights(after),
+            **TOLERANCE,
+        )
+        before = after
+
+
+@pytest.mark.parametrize("family", ["llama-bias", "phi3", "cohere"])
+def test_merged_projections(tmp_path: Path, family: str) -> None:
+    dense = import_text(tmp_path, family)
+    checkpoint = RandomCheckpoint(dense)
+    before = run_passes(dense, f"{RAISE},{BATCH}")
+    after = run_passes(before, "llm-merge-projections{glu-block=1}")
+    assert "llm.packed_glu" in after
+    batch = Batch.ragged([5, 2], [0, 0], block=4, blocks_per_seq=2)
+    assert_same_meaning(
+        before,
+        after,
+        token_ids(7, 0),
+        batch.positions,
+        np.array([6, 1], np.int32),
+        batch,
+        empty_cache(before, num_blocks=5),
+        weights=checkpoint.weights(before),
+        weights_after=checkpoint.weights(after),
+        **TOLERANCE,
+    )
+
+
+@pytest.mark.parametrize("family", ["llama", "gemma2", "olmo2"])
+def test_bf16_is_close_to_float32(tmp_path: Path, family: str) -> None:
+    """Rounding of weights and activations moves logits by a few steps of bf16 (2^-8), not more."""
+    dense = import_text(tmp_path, family)
+    checkpoint = RandomCheckpoint(dense)
+    paged = run_passes(dense, f"{RAISE},{BATCH}")
+    wide = run_paged(run_passes(paged, FLOAT32), checkpoint)
+    narrow = run_paged(run_passes(paged, OPTIMIZE % ("bf16", "bf16", "bf16")), checkpoint)
+    for want, have in zip(wide, narrow, strict=True):
+        assert np.abs(have - want).max() < 0.05 * np.abs(want).max()

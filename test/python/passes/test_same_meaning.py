@@ -19,7 +19,7 @@ OPTIMIZE = "llm-pipeline-optimize{weights=%s activations=%s kv=%s glu-block=1}"
 FLOAT32 = OPTIMIZE % ("f32", "f32", "f32")
 
 #: Float32 arithmetic in another order: sums of up to 96 products, two layers deep.
-TOLERANCE = {"rtol": 1e-4, "atol": 1e-4}
+TOLERANCE = 1e-4
 
 #: Two sequences, of 7 and 4 tokens; the last 2 and 1 of them in a second step.
 LENGTHS, SECOND = (7, 4), (2, 1)
@@ -63,7 +63,7 @@ def test_dense_import_equals_optimised_batch(tmp_path: Path, family: str) -> Non
     reference, weights = Executable(dense), checkpoint.weights(dense)
     for seed, (length, have) in enumerate(zip(LENGTHS, run_paged(optimised, checkpoint), strict=True)):
         (want,) = reference(token_ids(length, seed), np.arange(length, dtype=np.int32), weights=weights)
-        np.testing.assert_allclose(have, want, **TOLERANCE)
+        np.testing.assert_allclose(have, want, rtol=TOLERANCE, atol=TOLERANCE)
 
 
 @pytest.mark.parametrize("family", ["llama", "gemma2", "gpt_neox"])
@@ -84,7 +84,8 @@ def test_each_raise_pass(tmp_path: Path, family: str) -> None:
             *inputs,
             weights=checkpoint.weights(before),
             weights_after=checkpoint.weights(after),
-            **TOLERANCE,
+            rtol=TOLERANCE,
+            atol=TOLERANCE,
         )
         before = after
 
@@ -107,7 +108,8 @@ def test_merged_projections(tmp_path: Path, family: str) -> None:
         empty_cache(before, num_blocks=5),
         weights=checkpoint.weights(before),
         weights_after=checkpoint.weights(after),
-        **TOLERANCE,
+        rtol=TOLERANCE,
+        atol=TOLERANCE,
     )
 
 

@@ -90,17 +90,20 @@ LogicalResult Grouping::run() {
   return success();
 }
 
+// Ops that a kernel may repeat: they cost nothing beside what it does anyway.
+static bool isCheap(Operation *op) {
+  return op->hasTrait<OpTrait::ConstantLike>() ||
+         op->hasTrait<OpTrait::Elementwise>() || isViewOp(op) ||
+         isa<tensor::DimOp, tensor::EmptyOp, llm::BroadcastOp>(op);
+}
+
 void Grouping::findUniform() {
-  for (Operation &op : block.without_terminator()) {
-    if (startedKind(&op) || !isMemoryEffectFree(&op) || op.getNumRegions() ||
-        isa<llm::WeightOp, llm::KvLayerOp>(op))
-      continue;
-    if (isa<tensor::DimOp>(op) ||
-        llvm::all_of(op.getOperands(), [&](Value operand) {
-          return isWeight(operand) || isUniform(operand);
-        }))
+  for (Operation &op : block.without_terminator())
+    if (isCheap(&op) && (isa<tensor::DimOp>(op) ||
+                         llvm::all_of(op.getOperands(), [&](Value operand) {
+                           return isWeight(operand) || isUniform(operand);
+                         })))
       uniform.insert(&op);
-  }
   groups.copied = uniform;
 }
 

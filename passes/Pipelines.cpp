@@ -43,6 +43,12 @@ struct OptimizeOptions : PassPipelineOptions<OptimizeOptions> {
       llvm::cl::init(1)};
 };
 
+struct OutlineOptions : PassPipelineOptions<OutlineOptions> {
+  Option<bool> sample{*this, "sample",
+                      llvm::cl::desc("draw the next tokens in the step"),
+                      llvm::cl::init(false)};
+};
+
 struct PlanOptions : PassPipelineOptions<PlanOptions> {
   Option<int64_t> maxNumTokens{*this, "max-num-tokens",
                                llvm::cl::desc("most tokens of a step"),
@@ -81,7 +87,9 @@ void buildOptimize(OpPassManager &manager, const OptimizeOptions &options) {
   addCleanup(manager);
 }
 
-void buildOutline(OpPassManager &manager) {
+void buildOutline(OpPassManager &manager, const OutlineOptions &options) {
+  if (options.sample)
+    manager.addPass(llmc::createLlmAppendSampler());
   manager.addPass(llmc::createLlmFormKernels());
   manager.addPass(llmc::createLlmOutlineKernels());
 }
@@ -110,9 +118,9 @@ void llmc::registerPipelines() {
   PassPipelineRegistration<OptimizeOptions>(
       "llm-pipeline-optimize", "Assigns precision and merges projections",
       buildOptimize);
-  PassPipelineRegistration<>("llm-pipeline-outline",
-                             "Cuts the step into kernels and launches",
-                             buildOutline);
+  PassPipelineRegistration<OutlineOptions>(
+      "llm-pipeline-outline", "Cuts the step into kernels and launches",
+      buildOutline);
   PassPipelineRegistration<PlanOptions>(
       "llm-pipeline-plan", "Plans the arena and proves the plan", buildPlan);
 }

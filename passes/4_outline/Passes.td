@@ -4,6 +4,33 @@
 
 include "mlir/Pass/PassBase.td"
 
+def LlmAppendSampler : Pass<"llm-append-sampler", "::mlir::ModuleOp"> {
+  let summary = "lets the step draw the next tokens itself";
+  let description = [{
+    Adds the sampling parameters of each logit row to the arguments of @step
+    (temperature, top_k, top_p, min_p, seed, sample_index), and an `llm.sample` whose
+    tokens @step returns behind the logits. A runtime that samples on the device need
+    not wait for the logits of a step before it starts the next one.
+
+    Preconditions: the paged form of @step, which returns float32 logits and nothing
+    else.
+
+    ```mlir
+    // before
+    func.func @step(..., %kv: !llm.kv_cache<...>) -> tensor<?x49152xf32> {
+      return %logits : tensor<?x49152xf32>
+
+    // after
+    func.func @step(..., %kv: !llm.kv_cache<...>, %temperature: tensor<?xf32>, %top_k: tensor<?xi32>,
+                    %top_p: tensor<?xf32>, %min_p: tensor<?xf32>, %seed: tensor<?xi64>,
+                    %sample_index: tensor<?xi32>) -> (tensor<?x49152xf32>, tensor<?xi32>) {
+      %next = llm.sample %logits, %temperature, %top_k, %top_p, %min_p, %seed, %sample_index : ...
+      return %logits, %next : tensor<?x49152xf32>, tensor<?xi32>
+    ```
+  }];
+  let dependentDialects = ["::llmc::llm::LlmDialect"];
+}
+
 def LlmFormKernels : Pass<"llm-form-kernels", "::mlir::ModuleOp"> {
   let summary = "groups the ops of @step into future kernels";
   let description = [{

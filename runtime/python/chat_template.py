@@ -17,7 +17,7 @@ import jinja2.sandbox
 class _GenerationTag(jinja2.ext.Extension):
     """``{% generation %}`` marks assistant text for training; here it is its body."""
 
-    tags = frozenset({"generation"})
+    tags = {"generation"}  # noqa: RUF012  the base class has a set
 
     def parse(self, parser: jinja2.parser.Parser) -> list[jinja2.nodes.Node]:
         next(parser.stream)

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -216,9 +216,10 @@ def _int32(values: Sequence[int]) -> npt.NDArray[np.int32]:
 def _as_prompts(prompts: Prompt | Sequence[Prompt]) -> list[Prompt]:
     if isinstance(prompts, (str, Mapping)):
         return [prompts]
-    prompts = list(prompts)
     # A flat list of integers is one prompt, a list of anything else is many.
-    return [prompts] if prompts and isinstance(prompts[0], (int, np.integer)) else prompts
+    if prompts and isinstance(prompts[0], (int, np.integer)):
+        return [cast("Sequence[int]", prompts)]
+    return list(cast("Sequence[Prompt]", prompts))
 
 
 def _as_params(params: SamplingParams | Sequence[SamplingParams] | None, count: int) -> list[SamplingParams]:

@@ -11,7 +11,7 @@ from llmc.compiler import pipeline
 from llmc.compiler.cache import KernelCache, default_cache_dir
 from llmc.compiler.disk import check_replaceable
 from llmc.compiler.errors import ModelError, OptionError
-from llmc.compiler.kernels import compile_kernels, emit_kernels
+from llmc.compiler.kernels import compile_kernels, emit_kernels, layout_passes
 from llmc.compiler.manifest import (
     MANIFEST,
     PLAN,
@@ -108,7 +108,9 @@ class Compilation:
         """Phase kernels: the step as a list of launches of outlined kernels."""
         module = self.imported.module
         with self._progress.task("optimising"):
-            self._runner.run(module, Phase.KERNELS, pipeline.kernel_passes(self.resolved))
+            self._runner.run(
+                module, Phase.KERNELS, pipeline.kernel_passes(self.resolved) + layout_passes(self.resolved)
+            )
         return module
 
     @functools.cached_property
@@ -189,7 +191,9 @@ class Compilation:
             self._write_tokenizer(out)
             hashes = None if self.options.strip_weights else self._write_weights(out, weights)
             manifest = build_manifest(
-                model=model_section(self.imported.config, self.imported.identity, out.folder / TOKENIZER),
+                model=model_section(
+                    self.imported.config, self.imported.identity, out.folder / TOKENIZER, self.options.model_name
+                ),
                 limits=self.limits,
                 resolved=self.resolved,
                 weights=weights,

@@ -8,9 +8,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from llmc.compiler.cache import CachedKernel, KernelCache
-from llmc.compiler.errors import TargetError
+from llmc.compiler.errors import InternalError, TargetError
 from llmc.compiler.options import ResolvedOptions
 from llmc.compiler.phases import Phase
+from llmc.compiler.pipeline import messages, write_text
 from llmc.compiler.progress import SILENT, Progress
 
 if TYPE_CHECKING:
@@ -18,9 +19,15 @@ if TYPE_CHECKING:
 
     from llmc.codegen.kernel import CompiledKernel
 
-#: Target kind -> module with `compile_kernels(module, target, limits)`, and `UnsupportedKernel` where
-#: it can meet kernels that it has no code for.
+#: Target kind -> module with `compile_kernels(module, target, limits)`; where it needs them, also
+#: `layout_passes(target)` and an exception `UnsupportedKernel` for kernels that it has no code for.
 _GENERATORS = {"cpu": "llmc.codegen.host", "cuda": "llmc.codegen.sm90"}
+
+
+def layout_passes(resolved: ResolvedOptions) -> list[str]:
+    """Passes for an outlined module by which the target chooses how weights are stored."""
+    passes = getattr(_generator(resolved), "layout_passes", None)
+    return passes(resolved.target) if passes else []
 
 
 def compile_kernels(
@@ -38,6 +45,8 @@ def compile_kernels(
     entry = cache.get(key)
     if entry is not None:
         return {kernel.name: kernel for kernel in unpack_kernels(entry)}
+    from mlir import ir
+
     generator = _generator(resolved)
     kernels = []
     count = sum(op.operation.name == "llm.kernel" for op in module.body.operations)
@@ -48,6 +57,9 @@ def compile_kernels(
                 advance(1)
         except getattr(generator, "UnsupportedKernel", ()) as error:
             raise TargetError(f"target {resolved.target.name} cannot run this model: {error}") from None
+        except ir.MLIRError as error:
+            path = write_text("llmc-kernels-", ".mlir", module.operation.get_asm(enable_debug_info=True))
+            raise InternalError(f"code generation failed: {messages(error)}\nthe kernels are in {path}", path) from None
     cache.put(key, pack_kernels(kernels))
     return {kernel.name: kernel for kernel in kernels}
 

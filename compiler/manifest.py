@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import llmc
@@ -88,12 +88,15 @@ def limits_of(options: CompileOptions, max_seq_len: int, block_size: int) -> dic
     }
 
 
-def model_section(config: Any, identity: dict[str, Any], tokenizer: Path | None) -> dict[str, Any]:
+def model_section(
+    config: Any, identity: dict[str, Any], tokenizer: Path | None, name: str | None = None
+) -> dict[str, Any]:
     """The manifest's `model`.
 
     config:    the transformers configuration.
     identity:  what the frontend says about the checkpoint.
     tokenizer: folder with generation_config.json, whose token ids win over the config's.
+    name:      what to call the model; None: the name of a .gguf file, else the architecture.
     """
     generation = _generation_config(tokenizer)
     text_config = config.get_text_config()
@@ -101,7 +104,7 @@ def model_section(config: Any, identity: dict[str, Any], tokenizer: Path | None)
     bos = _first(generation.get("bos_token_id"), getattr(text_config, "bos_token_id", None))
     return {
         "architecture": identity["architecture"],
-        "name": _model_name(config, identity),
+        "name": name or _default_name(identity),
         "vocab_size": text_config.vocab_size,
         "hidden_size": text_config.hidden_size,
         "num_layers": text_config.num_hidden_layers,
@@ -118,12 +121,11 @@ def config_sha256(config: Any) -> str:
     return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
 
-def _model_name(config: Any, identity: dict[str, Any]) -> str:
+def _default_name(identity: dict[str, Any]) -> str:
     """A name out of the checkpoint itself: the folder that it lies in must not matter."""
     if identity["format"] == "gguf":
-        return identity["name"].removesuffix(".gguf")
-    named = PurePosixPath(str(getattr(config, "_name_or_path", "") or "")).name
-    return named or identity["architecture"]
+        return str(identity["name"]).removesuffix(".gguf")
+    return str(identity["architecture"])
 
 
 def _generation_config(tokenizer: Path | None) -> dict[str, Any]:

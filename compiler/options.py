@@ -37,6 +37,8 @@ class CompileOptions:
     max_num_tokens:  tokens of one step, prefill and decode together.
     max_seq_len:     tokens of one sequence, prompt and answer; None is the model's own limit.
     block_size:      tokens of one KV block; None is the target's first choice.
+    model_name:      what the engine calls the model; None: the name of a .gguf file, else the
+                     architecture. Never the folder, so that equal inputs give equal engines.
     strip_weights:   write no weights; `llmc refit` binds them later.
     qformat:         quantization format; only "none" yet.
     cache_dir:       folder of the kernel cache; None is the user's cache folder.
@@ -52,6 +54,7 @@ class CompileOptions:
     max_num_tokens: int = 2048
     max_seq_len: int | None = None
     block_size: int | None = None
+    model_name: str | None = None
     strip_weights: bool = False
     qformat: str = "none"
     cache_dir: Path | None = None

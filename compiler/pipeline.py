@@ -106,7 +106,7 @@ class PassRunner:
             try:
                 manager.run(module.operation)
             except ir.MLIRError as error:
-                raise self._failure(name, text, before, _messages(error)) from None
+                raise self._failure(name, text, before, messages(error)) from None
         if self.dump:
             self.dump.after_pass(phase, name, str(module))
 
@@ -125,11 +125,15 @@ def write_reproducer(module_text: str, passes: str, folder: Path | None = None) 
         f'      pipeline: "builtin.module({_escape(passes)})",\n'
         "      disable_threading: true,\n      verify_each: true\n    }\n  }\n#-}\n"
     )
-    name = f"llmc-reproducer-{hashlib.sha256(content.encode()).hexdigest()[:12]}.mlir"
+    return write_text("llmc-reproducer-", ".mlir", content, folder)
+
+
+def write_text(prefix: str, suffix: str, text: str, folder: Path | None = None) -> Path:
+    """Writes a file named by its content into `folder` (None: that for temporary files)."""
     folder = folder or Path(tempfile.gettempdir())
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / name
-    path.write_text(content, encoding="utf-8")
+    path = folder / f"{prefix}{hashlib.sha256(text.encode()).hexdigest()[:12]}{suffix}"
+    path.write_text(text, encoding="utf-8")
     return path
 
 
@@ -168,7 +172,7 @@ def _name(text: str) -> str:
     return re.split(r"[(),]", bare.removeprefix("func.func("))[0]
 
 
-def _messages(error: ir.MLIRError) -> str:
+def messages(error: ir.MLIRError) -> str:
     """The diagnostics of a failure, one a line, with places and notes."""
     lines = []
     for diagnostic in error.error_diagnostics:

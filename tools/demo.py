@@ -58,7 +58,7 @@ def main() -> int:
     model = find_model()
     engine = FOLDER / "SmolLM2-135M-Instruct"
     start = time.perf_counter()
-    compile_options = ["--target", "host", "--max_seq_len", "2048", "--force"]
+    compile_options = ["--target", "host", "--max_seq_len", "2048", "--model_name", engine.name, "--force"]
     print(f"== llmc compile {model.name} -o {engine.name} --target host", flush=True)
     if code := llmc(["compile", str(model), "-o", str(engine), *compile_options]):
         return code

@@ -25,6 +25,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_option(parser, "output", "output_dir", short="o", type=Path, metavar="ENGINE",
                help="engine folder to write, or a file name that ends in .llmc")  # fmt: skip
     add_option(parser, "target", default=defaults.target, help="what to compile for:\n" + _targets())
+    add_option(
+        parser, "model_name", "served-model-name", help="what the engine calls the model (default: its architecture)"
+    )
     add_option(parser, "force", action="store_true", help="replace an engine that exists")
 
     model = parser.add_argument_group("precision")
@@ -68,6 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
         max_num_tokens=arguments.max_num_tokens,
         max_seq_len=arguments.max_seq_len,
         block_size=arguments.block_size,
+        model_name=arguments.model_name,
         strip_weights=arguments.strip_weights,
         qformat=arguments.qformat,
         cache_dir=arguments.cache_dir,

@@ -49,6 +49,8 @@ def save_model(folder: Path, seed: int = 0, dtype: str = "float32", **changes: A
             offset = 1.0 if "norm" in name else 0.0
             parameter.copy_(offset + 0.1 * torch.randn_like(parameter))
     model.to(getattr(torch, dtype)).save_pretrained(folder)
+    # So that a checkpoint and its configuration alone carry the same tokenizer files.
+    (folder / "generation_config.json").unlink(missing_ok=True)
     return folder
 
 

@@ -46,11 +46,11 @@ class EngineSummary:
     kernels: int
     launches: int
     weight_bytes: int
-    cache_hits: int
+    from_cache: bool
 
     def __str__(self) -> str:
         return (
-            f"{self.output}: {self.target}, {self.kernels} kernels ({self.cache_hits} from the cache), "
+            f"{self.output}: {self.target}, {self.kernels} kernels{' from the cache' if self.from_cache else ''}, "
             f"{self.launches} launches a step, {self.weight_bytes / 1e6:,.0f} MB of weights"
         )
 
@@ -208,7 +208,7 @@ class Compilation:
             kernels=len(plan["kernels"]),
             launches=max(len(entry["launches"]) for entry in plan["ranges"]),
             weight_bytes=sum(weight.stored_bytes for weight in weights) if hashes else 0,
-            cache_hits=self.cache.hits,
+            from_cache=self.cache.hits > 0,
         )
 
     def _write_tokenizer(self, out: OutputFolder) -> None:

@@ -36,8 +36,9 @@ def summary(engine: Engine) -> str:
         ("kv cache", _kv_cache(engine)),
         ("launches", _launch_counts(engine)),
     ]
-    parts = [(f"  {part['path']}", f"{part['bytes']:>14,} bytes  {part['sha256'][:16]}") for part in manifest["parts"]]
-    return table([*rows, ("parts", f"{len(parts)}"), *parts])
+    parts = [("part", "bytes", "sha256")]
+    parts += [(part["path"], f"{part['bytes']:,}", part["sha256"][:16]) for part in manifest["parts"]]
+    return f"{table(rows)}\n\n{table(parts)}"
 
 
 def _kv_cache(engine: Engine) -> str:

@@ -8,7 +8,7 @@ from llmc.compiler.plan import buffer_bytes, build_plan, evaluate, referenced_we
 
 HOST = CodeObject("host", b"so")
 ABSTRACT = {
-    "constants": {"vocab_size": 8, "max_num_tokens": 256, "max_batch_size": 16},
+    "constants": {"vocab_size": 8, "max_num_tokens": 256, "max_batch_size": 256},
     "arena": {
         "bytes": 4096,
         "lower_bound": 3000,
@@ -131,6 +131,17 @@ def test_rows_are_those_of_the_first_result():
     tokens, logits = document["ranges"][0]["launches"]
     assert (tokens["grid"][0], tokens["args"]) == (["ceildiv", "T", 8], [{"i32": "T"}])
     assert (logits["grid"][0], logits["args"]) == (["ceildiv", "R", 8], [{"i32": "R"}])
+
+
+def test_logit_rows_choose_their_own_variant():
+    """At most 16 rows get logits here, so 256 tokens do not call for the kernel of many rows."""
+    variants = [Variant((launch("few"),), 1, 16), Variant((launch("many"),), 17)]
+    steps = [{"kernel": "linear_0", "operands": [], "results": [result]} for result in (0, 1)]
+    constants = {**ABSTRACT["constants"], "max_batch_size": 16}
+    abstract = {**ABSTRACT, "constants": constants, "launches": steps}
+    document, _ = plan(abstract, {"linear_0": kernel("linear_0", variants)})
+    names = [[document["kernels"][one["kernel"]]["name"] for one in r["launches"]] for r in document["ranges"]]
+    assert names == [["few", "few"], ["many", "few"]]
 
 
 def test_tensor_maps_bind_their_base():

@@ -245,6 +245,14 @@ def select(condition: Value, then: Value, otherwise: Operand) -> Value:
     return Value(arith.SelectOp(condition.ir, then.ir, other.ir, loc=here()).result)
 
 
+def pack(elements: Sequence[Value]) -> Value:
+    """A vector of scalars of one type."""
+    from mlir.dialects import vector
+
+    type_ = t.vector(len(elements), elements[0].type)
+    return Value(vector.FromElementsOp(type_, [e.ir for e in elements], loc=here()).result)
+
+
 def splat(value: Value, count: int) -> Value:
     """A vector whose `count` elements all equal the scalar."""
     if count == 1:

@@ -10,14 +10,14 @@ from __future__ import annotations
 import math
 
 from ..builder import Value
-from ..builder.approx import erf
+from ..builder.approx import erf, reciprocal
 
 _LOG2E = math.log2(math.e)
 
 
 def sigmoid(x: Value) -> Value:
     """1 / (1 + exp(-x))"""
-    return 1.0 / ((x * -_LOG2E).exp2() + 1.0)
+    return reciprocal((x * -_LOG2E).exp2() + 1.0)
 
 
 def tanh(x: Value) -> Value:

@@ -104,13 +104,13 @@ class Epilogue:
         self._out = memory[0]
         self._extra = dict(zip(linear.extra, memory[1:], strict=True))
 
-    def finish(self, factors: Sequence[Value], row: Value, column: Value, inside: Value) -> None:
-        """Stores what `value` gives; where `inside` is false, nothing is read or stored."""
+    def finish(self, factors: Sequence[Value], row: Value, column: Value, inside: Value | None) -> None:
+        """Stores what `value` gives; where `inside` is false, nothing is read or stored (None: all is inside)."""
         value = self.value(factors, row, column, inside)
         at = row.to(t.i64()) * self._linear.columns + column.to(t.i64())
         self._k.store(value.to(element(self._linear.result)), self._out, at, condition=inside)
 
-    def value(self, factors: Sequence[Value], row: Value, column: Value, inside: Value) -> Value:
+    def value(self, factors: Sequence[Value], row: Value, column: Value, inside: Value | None) -> Value:
         """The finished element(s) of row `row` from column `column` of the result on.
 
         `factors` is the product, or gate and up behind a GLU: scalars, or vectors of neighbours in
@@ -129,14 +129,14 @@ class Epilogue:
         loaders = {a: (lambda a=a: self._load(a, row, column, inside, width)) for a in linear.extra}
         return Replay(self._k, known, loaders).value(linear.result)
 
-    def _biased(self, product: Value, column: Value, inside: Value, width: int) -> Value:
+    def _biased(self, product: Value, column: Value, inside: Value | None, width: int) -> Value:
         operands = list(self._linear.op.operands)
         if len(operands) < 3:
             return product
         bias = self._k.load(self._extra[operands[2]], column, count=width, condition=inside)
         return product + bias.to(t.f32())
 
-    def _load(self, value: ir.Value, row: Value, column: Value, inside: Value, width: int) -> Value:
+    def _load(self, value: ir.Value, row: Value, column: Value, inside: Value | None, width: int) -> Value:
         memory = self._extra[value]
         if len(shape(value)) == 1:
             return self._k.load(memory, column, count=width, condition=inside).to(t.f32())

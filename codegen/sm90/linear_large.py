@@ -16,6 +16,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from mlir import ir
+
 from ..builder import KernelBuilder, Value
 from ..builder import types as t
 from ..kernel import Argument, Expression, ceildiv, mul
@@ -193,25 +195,38 @@ class _Kernel:
             column = column >> 1
         types = [pair] * len(fragments)
 
-        def inside(r: Value, c: Value) -> Value:
-            return (r < self.tokens) & (c < linear.columns)
-
         if not self.through_tma:
-
-            def store(*at: Value) -> None:
-                *factors, r, c = at
-                epilogue.finish(factors, r, c, inside(r, c))
-
-            k.epilogue(fragments, types, store, at=(row, column))
+            self._store(epilogue, fragments, types, row, column)
             return
 
         def value(*at: Value) -> Value:
             *factors, r, c = at
-            return epilogue.value(factors, r, c, inside(r, c)).to(element(linear.result))
+            return epilogue.value(factors, r, c, None).to(element(linear.result))
 
         result = t.frag((ROWS, self.columns), element(linear.result))
         done = k.map(fragments, types, value, [result], at=(row, column))
         k.store_tma(done, self.staging, self.out, [row, column])
+
+    def _store(
+        self, epilogue: Epilogue, fragments: list[Value], types: list[ir.Type], row: Value, column: Value
+    ) -> None:
+        """Stores from registers. Tiles that lie inside, nearly all, test nothing, so that the loads of
+        their epilogue travel together."""
+        k, columns = self.k, self.linear.columns
+        whole = (row + ROWS <= self.tokens) & (column + self.columns <= columns)
+
+        def store(*at: Value) -> None:
+            *factors, r, c = at
+            epilogue.finish(factors, r, c, None)
+
+        def store_inside(*at: Value) -> None:
+            *factors, r, c = at
+            epilogue.finish(factors, r, c, (r < self.tokens) & (c < columns))
+
+        with k.if_(whole):
+            k.epilogue(fragments, types, store, at=(row, column))
+        with k.if_(whole ^ True):
+            k.epilogue(fragments, types, store_inside, at=(row, column))
 
 
 def tensor_map(base: Argument, columns: int, rows: Expression, box_rows: int) -> Argument:

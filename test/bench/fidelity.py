@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 import torch
+
 from llmc.runtime import SamplingParams, load_engine
 
 WINDOW = 512

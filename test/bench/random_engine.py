@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+
 from llmc.compiler.engine import Engine
 from llmc.compiler.manifest import weight_section
 from llmc.compiler.output import OutputFolder, canonical_json

@@ -30,6 +30,7 @@ def kernel_passes(options: ResolvedOptions) -> list[str]:
         "llm-pipeline-raise",
         f"llm-pipeline-batch{{block-size={options.block_size}}}",
         f"llm-pipeline-optimize{{{precision} glu-block={options.target.glu_block}}}",
+        *(["llm-append-sampler"] if options.target.samples_on_device else []),
         "llm-form-kernels",
         "llm-outline-kernels",
     ]

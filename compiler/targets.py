@@ -25,6 +25,7 @@ class Target:
     block_sizes:        tokens of a KV block that the kernels take; the first is the default.
     max_shared_bytes:   shared memory of one block, 0 on a CPU.
     glu_block:          rows of gate and of up that a merged projection interleaves at a time.
+    samples_on_device:  whether the step ends with the next tokens, so that logits stay where they are.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Target:
     block_sizes: tuple[int, ...]
     max_shared_bytes: int = 0
     glu_block: int = 1
+    samples_on_device: bool = False
     summary: str = ""
 
     @property
@@ -98,6 +100,7 @@ _NAMED = {
             block_sizes=(64,),
             max_shared_bytes=232448,
             glu_block=8,
+            samples_on_device=True,
             summary="NVIDIA Hopper (H100, H200); no GPU needed to compile",
         ),
     )

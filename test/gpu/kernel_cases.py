@@ -131,6 +131,16 @@ def attention(heads: int, kv_heads: int, dim: int, window: int = 0, softcap: flo
     }  # fmt: skip
 
 
+def sample(vocab: int) -> Case:
+    logits, f32s, i32s = f"tensor<?x{vocab}xf32>", "tensor<?xf32>", "tensor<?xi32>"
+    types = [logits, f32s, i32s, f32s, f32s, "tensor<?xi64>", i32s]
+    arguments = ", ".join(f"%a{i}: {type_}" for i, type_ in enumerate(types))
+    operands = ", ".join(f"%a{i}" for i in range(len(types)))
+    name = f"sample_{vocab}"
+    body = f"  %r0 = llm.sample {operands} : ({', '.join(types)}) -> {i32s}"
+    return {"name": name, "kind": "sample", "vocab": vocab, "text": _kernel(name, "sample", arguments, i32s, body)}
+
+
 def all_cases() -> Iterator[Case]:
     yield embedding(1000, 100)
     yield embedding(49152, 576)
@@ -139,6 +149,8 @@ def all_cases() -> Iterator[Case]:
     yield norm(770, layer=True)
     yield rope_table(32)
     yield rope_table(64)
+    yield sample(1001)
+    yield sample(49152)
     yield rope_append(9, 3, 64)
     yield rope_append(32, 8, 128)
     # SmolLM2-135M: qkv, o, gate and up, down, logits.

@@ -269,6 +269,80 @@ class Attention(Problem):
         return [self.error("out", self.results[0], torch.cat(parts), 6e-3)]
 
 
+def philox4x32(counter: list[torch.Tensor], key: list[torch.Tensor]) -> list[torch.Tensor]:
+    """The four words of Philox4x32-10 as int64 tensors; see the runtime's philox.h."""
+    mask = 0xFFFFFFFF
+    for _ in range(10):
+        # 32 x 32 bit products do not fit int64's sign: split one factor.
+        halves = [(c * (m & 0xFFFF), c * (m >> 16)) for m, c in ((0xD2511F53, counter[0]), (0xCD9E8D57, counter[2]))]
+        low = [(a + ((b & 0xFFFF) << 16)) & mask for a, b in halves]
+        high = [((a >> 16) + b) >> 16 for a, b in halves]
+        counter = [high[1] ^ counter[1] ^ key[0], low[1], high[0] ^ counter[3] ^ key[1], low[0]]
+        key = [(key[0] + 0x9E3779B9) & mask, (key[1] + 0xBB67AE85) & mask]
+    return counter
+
+
+class Sample(Problem):
+    """Rows of every kind of sampling: greedy, plain, and each cut alone and together."""
+
+    def __init__(self, case: dict[str, Any], tokens: int, max_tokens: int):
+        super().__init__(tokens)
+        self.vocab = case["vocab"]
+        row = torch.arange(tokens, device="cuda")
+        self.logits = randn(tokens, self.vocab) * 4
+        self.temperature = torch.where(row % 5 == 0, 0.0, 0.5 + torch.rand(tokens, device="cuda"))
+        self.top_k = torch.where(row % 2 == 0, row % 50, 0).to(torch.int32)
+        self.top_p = torch.where(row % 3 == 0, 0.3 + 0.6 * torch.rand(tokens, device="cuda"), 1.0)
+        self.min_p = torch.where(row % 7 == 0, 0.05, 0.0)
+        self.seed = torch.randint(-(2**62), 2**62, (tokens,), device="cuda")
+        self.index = torch.randint(2**20, (tokens,), device="cuda", dtype=torch.int32)
+        self.operands = [
+            self.logits, self.temperature, self.top_k, self.top_p, self.min_p, self.seed, self.index,
+        ]  # fmt: skip
+        self.results = [torch.empty(tokens, device="cuda", dtype=torch.int32)]
+
+    def poison(self) -> None:
+        self.results[0].fill_(-7)
+
+    def reference(self, r: int) -> tuple[int, float]:
+        """(token, gap between the best two candidates) of a row, in float64."""
+        logits = self.logits[r].double()
+        if self.temperature[r] == 0:
+            return int(logits.argmax()), float("inf")
+        x = (self.logits[r] * (1.0 / self.temperature[r])).double()
+        kept = torch.ones_like(x, dtype=torch.bool)
+        k = int(self.top_k[r])
+        if 0 < k < self.vocab:
+            kept &= x >= x.topk(k).values[-1]
+        if self.top_p[r] < 1:
+            ordered, order = x.masked_fill(~kept, -float("inf")).sort(descending=True)
+            mass = ordered.softmax(0).cumsum(0)
+            last = int((mass < self.top_p[r].double()).sum())
+            kept &= x >= ordered[min(last, self.vocab - 1)]
+        if self.min_p[r] > 0:
+            kept &= x - x.max() >= self.min_p[r].double().log()
+        i = torch.arange(self.vocab, device="cuda")
+        mask = torch.tensor(0xFFFFFFFF, device="cuda")
+        zero = torch.zeros_like(i)
+        key = [(self.seed[r] & mask) + zero, ((self.seed[r] >> 32) & mask) + zero]
+        words = torch.stack(philox4x32([i // 4, self.index[r].long() + zero, zero, zero], key))
+        w = words.gather(0, (i % 4)[None])[0].double()
+        noisy = (x - torch.log(-torch.log1p(-(w + 0.5) * 2.0**-32))).masked_fill(~kept, -float("inf"))
+        best = noisy.topk(2)
+        return int(best.indices[0]), float(best.values[0] - best.values[1])
+
+    def errors(self) -> list[dict[str, Any]]:
+        wrong = close = 0
+        for r in range(0, self.tokens, max(1, self.tokens // 200)):
+            token, gap = self.reference(r)
+            differs = int(self.results[0][r]) != token
+            # Where two candidates are closer than float32's rounding, either may win; at a cut of
+            # top_p likewise, which the allowance of one row in a hundred covers.
+            close += differs and gap < 1e-4
+            wrong += differs and gap >= 1e-4
+        return [{"name": "wrong tokens", "value": float(wrong), "limit": max(0.0, self.tokens / 400 - 0.5)}]
+
+
 PROBLEMS: dict[str, Callable[[dict[str, Any], int, int], Problem]] = {
     "embedding": Embedding,
     "rms_norm": Norm,
@@ -277,4 +351,5 @@ PROBLEMS: dict[str, Callable[[dict[str, Any], int, int], Problem]] = {
     "rope_append": RopeAppend,
     "linear": Linear,
     "attention": Attention,
+    "sample": Sample,
 }

@@ -236,9 +236,11 @@ def Llm_SampleOp : Llm_PureOp<"sample"> {
   let summary = "draws the next token of each row";
   let description = [{
     Per row: temperature 0 takes the first maximum; otherwise logits are divided by
-    temperature, cut by top_k, top_p and min_p (all over the same softmax, in that
-    order), and one token is drawn by the Gumbel-max rule with a counter-based
-    generator: the draw depends on (seed, index, token id) only, never on the batch.
+    temperature, cut by top_k, then by top_p over the softmax of what top_k kept, then
+    by min_p relative to the largest, and one token is drawn by the Gumbel-max rule
+    with a counter-based generator: the draw depends on (seed, index, token id) only,
+    never on the batch. `runtime/src/sampler.h` is the exact definition; a row with a
+    NaN or without a finite maximum gives -1.
 
     ```mlir
     %next = llm.sample %logits, %temperature, %top_k, %top_p, %min_p, %seed, %index : (tensor<?x49152xf32>, tensor<?xf32>, tensor<?xi32>, tensor<?xf32>, tensor<?xf32>, tensor<?xi64>, tensor<?xi32>) -> tensor<?xi32>

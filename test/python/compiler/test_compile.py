@@ -1,7 +1,7 @@
 """The driver as a whole, on a random Llama.
 
 Code generation is replaced by one that returns a stand-in for each kernel: what is tested here is
-the driver. The engines that run are tested in test/python/e2e.
+the driver. The engines that run are tested in test_end_to_end.py.
 """
 
 import json

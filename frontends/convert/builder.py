@@ -131,7 +131,7 @@ class Builder:
             shape = folded(operand.shape)
             if len(shape) >= from_right and shape[-from_right] is None:
                 return self.size(operand.value, len(shape) - from_right)
-        raise AssertionError("no operand has the dynamic dimension of the result")
+        raise FrontendError("no operand has the dynamic dimension of the result")
 
     def size(self, value: ir.Value, dimension: int, factor: int = 1) -> ir.Value:
         """The size of a dynamic dimension, divided by `factor`."""

@@ -13,7 +13,7 @@ import llmc.dialects
 from llmc.frontends.convert.builder import Builder
 from llmc.frontends.convert.parameters import Parameters
 from llmc.frontends.convert.registry import handler_of, is_supported, read_operands
-from llmc.frontends.convert.torch_op import Locations, TorchOp, describe, tensor_type
+from llmc.frontends.convert.torch_op import Locations, ResultType, TorchOp, describe, tensor_type
 from llmc.frontends.convert.values import Shape, Tensor, Weight, folded, static_elements
 from llmc.frontends.errors import FrontendError, bulleted
 from llmc.frontends.parameter_source import ParameterSource
@@ -149,12 +149,19 @@ class _Walk:
         outcomes = outcome if len(results) > 1 else [outcome]
         for result, type, value in zip(results, op.results, outcomes, strict=True):
             if type is not None and isinstance(value, (Tensor, Weight)):
-                assert tuple(value.shape) == type.shape, f"{op.name}: made {value.shape}, expected {type.shape}"
+                _check_shape(op, value, type)
             self._values[result] = value
 
 
 def _read_operands(op: TorchOp) -> list[torch_ir.Value | None]:
     return read_operands(op.name, list(op.operation.operands))
+
+
+def _check_shape(op: TorchOp, value: Tensor | Weight, type: ResultType) -> None:
+    """Guards against handlers that disagree with torch."""
+    if tuple(value.shape) != type.shape:
+        place = describe(ir.Location.current)
+        raise FrontendError(f"internal: {op.name} in {place} became {value.shape}, expected {type.shape}")
 
 
 def _erase_dead(block: ir.Block) -> None:

@@ -13,6 +13,7 @@ from mlir import ir
 from mlir.dialects import tensor
 
 from llmc.frontends.convert.values import Shape, static_elements
+from llmc.frontends.errors import FrontendError
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ def _match(source: Shape, target: Shape) -> list[_Group]:
     source, target = source[::-1], target[::-1]
     if source and target:
         if source.count(None) > 1 or target.count(None) > 1:
-            raise ValueError(f"cannot relate {source} to {target}: several dynamic dimensions")
+            raise FrontendError(f"cannot relate {source} to {target}: several dynamic dimensions")
         return [*left, _Group(source, target), *right]
     if source or target:  # ones that match nothing join a neighbour
         if left:

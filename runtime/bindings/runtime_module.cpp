@@ -121,7 +121,7 @@ public:
          int64_t kv_cache_tokens, int64_t kv_cache_bytes,
          double free_memory_fraction, int max_batch_size, int max_num_tokens,
          int policy, int verify_weights,
-         const std::optional<std::string> &cuda_library) {
+         const std::optional<std::string> &cuda_library, bool cuda_graphs) {
     llmc_engine_options options = llmc_engine_options_default();
     options.num_threads = num_threads;
     options.device = device;
@@ -133,6 +133,7 @@ public:
     options.policy = static_cast<llmc_policy>(policy);
     options.verify_weights = static_cast<llmc_verify>(verify_weights);
     options.cuda_library = cuda_library ? cuda_library->c_str() : nullptr;
+    options.cuda_graphs = cuda_graphs;
     nb::gil_scoped_release release;
     check(llmc_engine_load(path.c_str(), &options, &engine_));
   }
@@ -182,6 +183,8 @@ public:
     out["num_preemptions"] = stats.num_preemptions;
     out["step_seconds"] = stats.step_seconds;
     out["sample_seconds"] = stats.sample_seconds;
+    out["num_graphs"] = stats.num_graphs;
+    out["graph_launches"] = stats.graph_launches;
     return out;
   }
 
@@ -274,13 +277,14 @@ NB_MODULE(_runtime, m) {
       .def("raise_error", &Request::raise_error);
 
   nb::class_<Engine>(m, "Engine")
-      .def(nb::init<const std::string &, int, int, int64_t, int64_t, double,
-                    int, int, int, int, const std::optional<std::string> &>(),
-           "path"_a, nb::kw_only(), "num_threads"_a = 0, "device"_a = 0,
-           "kv_cache_tokens"_a = 0, "kv_cache_bytes"_a = 0,
-           "free_memory_fraction"_a = 0.0, "max_batch_size"_a = 0,
-           "max_num_tokens"_a = 0, "policy"_a = 0, "verify_weights"_a = 0,
-           "cuda_library"_a = nb::none())
+      .def(
+          nb::init<const std::string &, int, int, int64_t, int64_t, double, int,
+                   int, int, int, const std::optional<std::string> &, bool>(),
+          "path"_a, nb::kw_only(), "num_threads"_a = 0, "device"_a = 0,
+          "kv_cache_tokens"_a = 0, "kv_cache_bytes"_a = 0,
+          "free_memory_fraction"_a = 0.0, "max_batch_size"_a = 0,
+          "max_num_tokens"_a = 0, "policy"_a = 0, "verify_weights"_a = 0,
+          "cuda_library"_a = nb::none(), "cuda_graphs"_a = true)
       .def("close", &Engine::close)
       .def("info", &Engine::info)
       .def("stats", &Engine::stats)

@@ -39,6 +39,7 @@ class Engine:
         scheduler_config: SchedulerConfig | None = None,
         verify_weights: Literal["auto", "always", "never"] = "auto",
         cuda_library: str | None = None,
+        cuda_graphs: bool = True,
     ) -> None:
         kv = kv_cache_config or KvCacheConfig()
         scheduler = scheduler_config or SchedulerConfig()
@@ -55,6 +56,7 @@ class Engine:
             policy=_choice("policy", scheduler.policy, POLICIES),
             verify_weights=_choice("verify_weights", verify_weights, VERIFY),
             cuda_library=cuda_library,
+            cuda_graphs=cuda_graphs,
         )
         self._request_ids = itertools.count()
 

@@ -41,6 +41,11 @@ struct StepBlock {
   uint64_t device = 0;
 };
 
+struct GraphStats {
+  int64_t num_graphs = 0;   // steps recorded
+  int64_t num_launches = 0; // steps replayed
+};
+
 class Backend {
 public:
   virtual ~Backend() = default;
@@ -77,6 +82,17 @@ public:
   virtual void run(std::span<const PreparedLaunch> launches,
                    size_t input_bytes) = 0;
 
+  // A step can be recorded as a graph and replayed: it costs the host one
+  // launch then. Recordings are told apart by `key`. A device without them
+  // inherits this.
+  virtual bool has_graph(int) const { return false; }
+  virtual bool accepts_graphs() const { return false; } // record() may succeed
+  // Nothing runs. False when the device refuses: run() the launches then.
+  virtual bool record(int, std::span<const PreparedLaunch>) { return false; }
+  // Like run() of what was recorded: addresses and integers are those of then.
+  virtual void replay(int, size_t) {}
+  virtual GraphStats graph_stats() const { return {}; }
+
   // Makes room for outputs of so many bytes, so that a step allocates nothing.
   virtual void reserve_output(size_t bytes) = 0;
 
@@ -94,6 +110,7 @@ struct HostOptions {
 struct CudaOptions {
   int device = 0;
   std::string library; // empty: $LLMC_CUDA_LIBRARY, else libcuda.so.1
+  bool graphs = true;  // replay decode steps
 };
 
 // Both check the target first: LLMC_UNSUPPORTED names what the engine needs,

@@ -32,6 +32,11 @@ struct Batch {
   int num_tokens = 0;
 
   bool empty() const { return entries.empty(); }
+  void clear() {
+    entries.clear();
+    logit_rows.clear();
+    num_tokens = 0;
+  }
   int size() const { return static_cast<int>(entries.size()); }
   void add(Sequence &sequence, int count, Request *request = nullptr) {
     entries.push_back({&sequence, count, request});

@@ -108,6 +108,7 @@ llmc_engine_options llmc_engine_options_default(void) {
   llmc_engine_options options{};
   options.policy = LLMC_GUARANTEED_NO_EVICT;
   options.verify_weights = LLMC_VERIFY_AUTO;
+  options.cuda_graphs = 1;
   return options;
 }
 

@@ -2,11 +2,13 @@
 
 #include "backend.h"
 #include "cuda_driver.h"
+#include "cuda_graphs.h"
 #include "error.h"
 #include "thread_pool.h"
 
 #include <algorithm>
 #include <cctype>
+#include <cstdio>
 #include <cstring>
 #include <utility>
 
@@ -19,11 +21,6 @@ using namespace cuda;
 // Weights go through two pinned buffers, so that reading one from the page
 // cache overlaps copying the other.
 constexpr size_t kStagingBytes = size_t{16} << 20;
-
-struct LoadedKernel {
-  Function function;
-  const Kernel *description;
-};
 
 // "sm_90a" runs on 9.0 exactly; "sm_90" on 9.x with x >= 0 of the same major
 // version.
@@ -47,7 +44,7 @@ bool runs_on(const std::string &arch, int major, int minor, int &needed_major,
 class CudaBackend final : public Backend {
 public:
   CudaBackend(const TargetInfo &target, const CudaOptions &options)
-      : driver_(Driver::load(options.library)),
+      : driver_(Driver::load(options.library)), use_graphs_(options.graphs),
         pool_(available_physical_cores()) {
     check(driver_.cuInit(0), "cannot start the CUDA driver");
     int count = 0;
@@ -72,6 +69,7 @@ public:
     driver_.cuCtxSetCurrent(context_);
     if (stream_)
       driver_.cuStreamSynchronize(stream_);
+    graphs_.clear();
     for (Module module : modules_)
       driver_.cuModuleUnload(module);
     for (DevicePtr address : allocations_)
@@ -221,17 +219,37 @@ public:
   void run(std::span<const PreparedLaunch> launches,
            size_t input_bytes) override {
     make_current();
-    check(driver_.cuMemcpyHtoDAsync_v2(step_block_.device, step_block_.staging,
-                                       input_bytes, stream_),
-          "cannot upload step inputs");
-    check(driver_.cuEventRecord(staging_free_, stream_),
-          "cannot record an event");
+    upload_inputs(input_bytes);
     for (const PreparedLaunch &launch : launches)
       launch_kernel(launch);
     last_ = launches.empty()
                 ? nullptr
                 : static_cast<const LoadedKernel *>(launches.back().kernel);
   }
+
+  bool has_graph(int key) const override { return graphs_.contains(key); }
+  bool accepts_graphs() const override {
+    return use_graphs_ && graphs_.accepts_more();
+  }
+  bool record(int key, std::span<const PreparedLaunch> launches) override {
+    make_current();
+    std::string refusal = graphs_.record(key, stream_, launches);
+    if (!refusal.empty())
+      std::fprintf(stderr,
+                   "llmc: decode steps run without CUDA graphs from now on, "
+                   "which is slower: %s\n",
+                   refusal.c_str());
+    return refusal.empty();
+  }
+  void replay(int key, size_t input_bytes) override {
+    make_current();
+    upload_inputs(input_bytes);
+    last_ = nullptr;
+    if (Result result = graphs_.replay(key, stream_))
+      fail(LLMC_DEVICE_ERROR, "cannot launch the graph of a step of ", key,
+           " tokens: ", driver_.error_text(result));
+  }
+  GraphStats graph_stats() const override { return graphs_.stats(); }
 
   void reserve_output(size_t bytes) override {
     if (bytes <= output_bytes_)
@@ -265,7 +283,8 @@ private:
   }
   [[noreturn]] void fail_step(Result result) const {
     fail(LLMC_DEVICE_ERROR, "a step failed: ", driver_.error_text(result),
-         "; its last kernel was ", last_ ? last_->description->name : "none",
+         last_ ? "; its last kernel was " + last_->description->name
+               : "; it ran as a CUDA graph, load the engine without them",
          "; CUDA_LAUNCH_BLOCKING=1 names the kernel at fault");
   }
   void make_current() {
@@ -319,37 +338,28 @@ private:
     }
   }
 
-  void launch_kernel(const PreparedLaunch &launch) {
-    const auto &[function, kernel] =
-        *static_cast<const LoadedKernel *>(launch.kernel);
-    LaunchAttribute attributes[2] = {};
-    LaunchConfig config{};
-    std::copy(launch.grid.begin(), launch.grid.end(), config.grid);
-    std::copy(kernel->block.begin(), kernel->block.end(), config.block);
-    config.shared_bytes = kernel->shared_bytes;
-    config.stream = stream_;
-    config.attributes = attributes;
-    auto [x, y, z] = kernel->cluster;
-    if (x * y * z > 1) {
-      LaunchAttribute &cluster = attributes[config.num_attributes++];
-      cluster.id = kClusterDimension;
-      cluster.value.cluster = {x, y, z};
-    }
-    if (kernel->pdl) {
-      LaunchAttribute &pdl = attributes[config.num_attributes++];
-      pdl.id = kProgrammaticStreamSerialization;
-      pdl.value.programmatic_stream_serialization = 1;
-    }
-    if (Result result =
-            driver_.cuLaunchKernelEx(&config, function, launch.params, nullptr))
-      fail(LLMC_DEVICE_ERROR, "cannot launch kernel ", kernel->name, " (grid ",
-           launch.grid[0], "x", launch.grid[1], "x", launch.grid[2], ", block ",
-           kernel->block[0], "x", kernel->block[1], "x", kernel->block[2],
-           ", shared ", kernel->shared_bytes,
+  void launch_kernel(const PreparedLaunch &prepared) {
+    const Kernel &kernel =
+        *static_cast<const LoadedKernel *>(prepared.kernel)->description;
+    if (Result result = launch(driver_, stream_, prepared))
+      fail(LLMC_DEVICE_ERROR, "cannot launch kernel ", kernel.name, " (grid ",
+           prepared.grid[0], "x", prepared.grid[1], "x", prepared.grid[2],
+           ", block ", kernel.block[0], "x", kernel.block[1], "x",
+           kernel.block[2], ", shared ", kernel.shared_bytes,
            " bytes): ", driver_.error_text(result));
   }
 
+  void upload_inputs(size_t bytes) {
+    check(driver_.cuMemcpyHtoDAsync_v2(step_block_.device, step_block_.staging,
+                                       bytes, stream_),
+          "cannot upload step inputs");
+    check(driver_.cuEventRecord(staging_free_, stream_),
+          "cannot record an event");
+  }
+
   const Driver driver_;
+  GraphCache graphs_{driver_};
+  const bool use_graphs_;
   ThreadPool pool_;
   Device device_ = 0;
   Context context_ = nullptr;
@@ -359,7 +369,7 @@ private:
   std::vector<void *> pinned_;
   std::vector<Module> modules_;
   std::vector<std::unique_ptr<LoadedKernel>> kernels_;
-  const LoadedKernel *last_ = nullptr;
+  const LoadedKernel *last_ = nullptr; // of the last step; null: a graph
   StepBlock step_block_;
   std::byte *staging_[2] = {};
   bool in_flight_[2] = {};

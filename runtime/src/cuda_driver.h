@@ -16,11 +16,15 @@ struct ModuleOpaque;
 struct FunctionOpaque;
 struct StreamOpaque;
 struct EventOpaque;
+struct GraphOpaque;
+struct GraphExecOpaque;
 using Context = ContextOpaque *;
 using Module = ModuleOpaque *;
 using Function = FunctionOpaque *;
 using Stream = StreamOpaque *;
 using Event = EventOpaque *;
+using Graph = GraphOpaque *;
+using GraphExec = GraphExecOpaque *;
 
 enum DeviceAttribute {
   kComputeCapabilityMajor = 75,
@@ -31,6 +35,7 @@ enum FunctionAttribute {
   kNonPortableClusterSizeAllowed = 14
 };
 enum StreamFlags { kStreamNonBlocking = 1 };
+enum StreamCaptureMode { kStreamCaptureThreadLocal = 1 };
 enum EventFlags { kEventDisableTiming = 2 };
 enum LaunchAttributeId {
   kClusterDimension = 4,
@@ -110,6 +115,13 @@ enum TensorMapType {
   X(Result, cuLaunchKernelEx,                                                  \
     (const LaunchConfig *config, Function function, void **params,             \
      void **extra))                                                            \
+  X(Result, cuStreamBeginCapture_v2, (Stream stream, int mode))                \
+  X(Result, cuStreamEndCapture, (Stream stream, Graph * graph))                \
+  X(Result, cuGraphInstantiateWithFlags,                                       \
+    (GraphExec * executable, Graph graph, unsigned long long flags))           \
+  X(Result, cuGraphLaunch, (GraphExec executable, Stream stream))              \
+  X(Result, cuGraphExecDestroy, (GraphExec executable))                        \
+  X(Result, cuGraphDestroy, (Graph graph))                                     \
   X(Result, cuTensorMapEncodeTiled,                                            \
     (void *map, int type, unsigned rank, void *address, const uint64_t *shape, \
      const uint64_t *strides, const uint32_t *box,                             \

@@ -17,7 +17,8 @@ std::unique_ptr<Backend> make_backend(const TargetInfo &target,
     return make_host_backend(target, {.num_threads = options.num_threads});
   return make_cuda_backend(
       target, {.device = options.device,
-               .library = options.cuda_library ? options.cuda_library : ""});
+               .library = options.cuda_library ? options.cuda_library : "",
+               .graphs = options.cuda_graphs != 0});
 }
 
 bool wants_verification(llmc_verify verify, const Manifest &manifest) {

@@ -87,6 +87,9 @@ void Executor::publish_stats() {
   counters_.blocks_used = kv_cache_.pool().num_used();
   counters_.blocks_total = kv_cache_.pool().num_usable();
   counters_.num_preemptions = scheduler_.num_preemptions();
+  GraphStats graphs = runner_.graph_stats();
+  counters_.num_graphs = graphs.num_graphs;
+  counters_.graph_launches = graphs.num_launches;
   std::lock_guard lock(mutex_);
   published_ = counters_;
   published_.num_waiting += static_cast<int64_t>(incoming_.size());
@@ -151,6 +154,7 @@ void Executor::run_score_jobs() {
     try {
       Stopwatch watch(counters_.step_seconds);
       forward(job->sequences, job->limits, runner_, kv_cache_, job->logits);
+      publish_stats();
       job->done.set_value();
     } catch (...) {
       job->done.set_exception(std::current_exception());
@@ -159,7 +163,7 @@ void Executor::run_score_jobs() {
 }
 
 void Executor::step() {
-  Batch batch = scheduler_.schedule();
+  const Batch &batch = scheduler_.schedule();
   if (batch.empty())
     return;
   try {
@@ -192,16 +196,15 @@ void Executor::step() {
     entry.sequence->num_computed_tokens += entry.num_tokens;
   }
   emissions_.clear();
-  std::vector<std::shared_ptr<RequestStream>> keep_alive, failed;
   for (size_t row = 0; row < batch.logit_rows.size(); ++row) {
     Request &request =
         *batch.entries[static_cast<size_t>(batch.logit_rows[row].entry)]
              .request;
     llmc_token token = sampled_[row];
-    keep_alive.push_back(request.stream);
+    keep_alive_.push_back(request.stream);
     if (token.id < 0) {
       scheduler_.finish(request);
-      failed.push_back(request.stream);
+      failed_.push_back(request.stream);
       continue;
     }
     request.sequence.tokens.push_back(token.id);
@@ -215,13 +218,15 @@ void Executor::step() {
   publish_stats();
   for (const Emission &emission : emissions_)
     emission.stream->push(emission.token, emission.finish);
-  for (const auto &stream : failed)
+  for (const auto &stream : failed_)
     stream->finish(LLMC_FINISH_ERROR,
                    Error(LLMC_DEVICE_ERROR,
                          "the model produced logits that are not numbers (NaN "
                          "or infinite); check the "
                          "engine with `llmc eval`, it may be damaged or its "
                          "precision too low"));
+  keep_alive_.clear();
+  failed_.clear();
 }
 
 void Executor::sample(const Batch &batch) {

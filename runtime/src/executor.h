@@ -61,7 +61,9 @@ private:
   Scheduler scheduler_;
   const ModelInfo &model_;
   std::vector<llmc_token> sampled_;
-  std::vector<Emission> emissions_;
+  std::vector<Emission> emissions_; // these and the next two only grow, so that
+                                    // a step allocates nothing
+  std::vector<std::shared_ptr<RequestStream>> keep_alive_, failed_;
   llmc_engine_stats counters_{}; // executor thread only
 
   mutable std::mutex mutex_;

@@ -37,14 +37,23 @@ ModelRunner::ModelRunner(std::unique_ptr<Backend> backend,
   memory_.step_block = step_block_.device;
   allocate_kv_cache(limits_,
                     kv_cache); // last: it takes a share of what is left
+  // What steps fetch; scoring may want more rows once.
+  size_t rows = static_cast<size_t>(
+      std::min(plan_.max_logit_rows, limits_.max_batch_size));
+  backend_->reserve_output(
+      rows * (samples_on_device()
+                  ? sizeof(int32_t)
+                  : static_cast<size_t>(vocab_size_) * sizeof(float)));
+  tokens_.reserve(static_cast<size_t>(plan_.max_logit_rows));
   backend_->finish_uploads();
   const Sizes fixed{.T = 0,
                     .S = 0,
                     .R = 0,
                     .NB = num_blocks_,
                     .B = limits_.max_blocks_per_seq};
-  executor_ =
-      std::make_unique<PlanExecutor>(*backend_, plan_, inputs_, memory_, fixed);
+  executor_ = std::make_unique<PlanExecutor>(
+      *backend_, plan_, inputs_, memory_, fixed,
+      std::min(plan_.max_logit_rows, limits_.max_batch_size));
 }
 
 void ModelRunner::upload_weights(
@@ -88,6 +97,7 @@ void ModelRunner::allocate_kv_cache(const Limits &limits,
 void ModelRunner::run(const Batch &batch, const KvCacheManager &kv_cache) {
   num_rows_ = static_cast<int>(batch.logit_rows.size());
   logits_ = nullptr;
+  have_tokens_ = false;
   if (batch.num_tokens > limits_.max_num_tokens ||
       batch.size() > limits_.max_batch_size || num_rows_ > plan_.max_logit_rows)
     fail(LLMC_INTERNAL, "a step of ", batch.num_tokens, " tokens, ",
@@ -95,6 +105,13 @@ void ModelRunner::run(const Batch &batch, const KvCacheManager &kv_cache) {
          " logit rows exceeds the engine's limits");
   backend_->wait_for_staging();
   write_inputs(batch, kv_cache);
+  bool one_row_each =
+      batch.num_tokens == batch.size() && num_rows_ == batch.size();
+  if (int rows = one_row_each ? executor_->replay_rows(batch.size()) : 0) {
+    pad_inputs(batch.size(), rows);
+    executor_->replay(rows, inputs_.used_bytes(rows));
+    return;
+  }
   executor_->run({.T = batch.num_tokens,
                   .S = batch.size(),
                   .R = num_rows_,
@@ -156,6 +173,36 @@ void ModelRunner::write_inputs(const Batch &batch,
   }
 }
 
+// Padding is sequences of one token of id 0 in block 0, which belongs to
+// nobody: for a kernel they are like all others, so it needs no mask, and each
+// of them writes the same K and V to the same slot. Nobody reads their results.
+void ModelRunner::pad_inputs(int num_sequences, int rows) {
+  std::byte *block = step_block_.staging;
+  auto fill = [&]<class T>(StepInput input, T value) {
+    T *data = inputs_.data<T>(block, input);
+    std::fill(data + num_sequences, data + rows, value);
+  };
+  fill(StepInput::Tokens, int32_t{0});
+  fill(StepInput::Positions, int32_t{0});
+  fill(StepInput::Slots, int32_t{0});
+  fill(StepInput::KvLen, int32_t{1});
+  fill(StepInput::Temperature, 0.0f);
+  fill(StepInput::TopP, 1.0f);
+  fill(StepInput::MinP, 0.0f);
+  fill(StepInput::TopK, int32_t{0});
+  fill(StepInput::Seed, uint64_t{0});
+  fill(StepInput::SampleIndex, int32_t{0});
+  auto *logit_rows = inputs_.data<int32_t>(block, StepInput::LogitRows);
+  auto *query_start = inputs_.data<int32_t>(block, StepInput::QueryStart);
+  for (int row = num_sequences; row < rows; ++row) {
+    logit_rows[row] = row;
+    query_start[row + 1] = row + 1;
+  }
+  auto *table = inputs_.data<int32_t>(block, StepInput::BlockTable);
+  std::fill(table + ptrdiff_t{num_sequences} * limits_.max_blocks_per_seq,
+            table + ptrdiff_t{rows} * limits_.max_blocks_per_seq, 0);
+}
+
 std::span<const float> ModelRunner::logits(int row) {
   size_t width = static_cast<size_t>(vocab_size_);
   if (!logits_)
@@ -168,10 +215,14 @@ std::span<const float> ModelRunner::logits(int row) {
 std::span<const int32_t> ModelRunner::next_tokens() {
   if (!executor_->next_tokens() || num_rows_ == 0)
     return {};
-  size_t rows = static_cast<size_t>(num_rows_);
-  return {static_cast<const int32_t *>(backend_->fetch(executor_->next_tokens(),
-                                                       rows * sizeof(int32_t))),
-          rows};
+  if (!have_tokens_) {
+    size_t rows = static_cast<size_t>(num_rows_);
+    auto *ids = static_cast<const int32_t *>(
+        backend_->fetch(executor_->next_tokens(), rows * sizeof(int32_t)));
+    tokens_.assign(ids, ids + rows);
+    have_tokens_ = true;
+  }
+  return tokens_;
 }
 
 } // namespace llmc

@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <vector>
 
 namespace llmc {
 
@@ -32,11 +33,14 @@ public:
   // caller moves num_computed_tokens.
   void run(const Batch &batch, const KvCacheManager &kv_cache);
 
-  // Results of the last run; they wait for it.
+  // Results of the last run; they wait for it. Each is copied from the device
+  // when first asked for: with next_tokens a step moves a few bytes, and its
+  // logits only when somebody wants them.
   std::span<const float> logits(int row); // row: index into batch.logit_rows
   std::span<const int32_t> next_tokens(); // empty: the host samples
   bool samples_on_device() const { return plan_.next_tokens.has_value(); }
 
+  GraphStats graph_stats() const { return backend_->graph_stats(); }
   ThreadPool &thread_pool() { return backend_->thread_pool(); }
   const Plan &plan() const { return plan_; }
   int num_blocks() const { return num_blocks_; } // block 0 included
@@ -50,6 +54,7 @@ private:
                       const std::map<std::string, TensorView> &weights);
   void allocate_kv_cache(const Limits &limits, const KvCacheOptions &options);
   void write_inputs(const Batch &batch, const KvCacheManager &kv_cache);
+  void pad_inputs(int num_sequences, int rows);
 
   std::unique_ptr<Backend> backend_;
   Plan plan_;
@@ -63,6 +68,8 @@ private:
   std::unique_ptr<PlanExecutor> executor_;
   int num_rows_ = 0;              // of the last run
   const float *logits_ = nullptr; // fetched once per run
+  bool have_tokens_ = false;
+  std::vector<int32_t> tokens_; // a copy: logits go where they were fetched to
 };
 
 // Blocks of the pool, block 0 included. Throws LLMC_OUT_OF_MEMORY with the

@@ -9,9 +9,9 @@ namespace llmc {
 
 PlanExecutor::PlanExecutor(Backend &backend, const Plan &plan,
                            const StepInputs &inputs, const PlanMemory &memory,
-                           const Sizes &fixed)
+                           const Sizes &fixed, int max_rows)
     : backend_(backend), plan_(plan), inputs_(inputs), memory_(memory),
-      fixed_(fixed) {
+      fixed_(fixed), max_rows_(max_rows) {
   for (const Kernel &kernel : plan.kernels)
     kernels_.push_back(backend.load_kernel(kernel));
   for (const Range &range : plan.ranges) {
@@ -79,17 +79,44 @@ PlanExecutor::BoundLaunch PlanExecutor::bind(const Launch &launch) {
   return bound;
 }
 
-void PlanExecutor::run(Sizes sizes, size_t input_bytes) {
-  sizes.NB = fixed_.NB;
-  sizes.B = fixed_.B;
+void PlanExecutor::run(const Sizes &sizes, size_t input_bytes) {
+  prepare(sizes);
+  backend_.run(prepared_, input_bytes);
+}
+
+int PlanExecutor::replay_rows(int rows) {
+  int padded = rows <= 8 ? static_cast<int>(std::bit_ceil(unsigned(rows)))
+                         : (rows + 7) / 8 * 8;
+  // Never into the next range: its kernels may add up in another order, and a
+  // request must get the same tokens with and without padding.
+  padded = std::min({padded, max_rows_, range_of(rows).max_tokens});
+  return backend_.has_graph(padded) || backend_.accepts_graphs() ? padded : 0;
+}
+
+void PlanExecutor::replay(int rows, size_t input_bytes) {
+  if (!backend_.has_graph(rows)) {
+    prepare({.T = rows, .S = rows, .R = rows, .NB = 0, .B = 0});
+    if (!backend_.record(rows, prepared_))
+      return backend_.run(prepared_, input_bytes);
+  }
+  backend_.replay(rows, input_bytes);
+}
+
+PlanExecutor::BoundRange &PlanExecutor::range_of(int64_t num_tokens) {
   auto range =
       std::find_if(ranges_.begin(), ranges_.end(), [&](const BoundRange &r) {
-        return sizes.T <= r.max_tokens;
+        return num_tokens <= r.max_tokens;
       });
-  if (range == ranges_.end() || sizes.T < 1)
-    fail(LLMC_INTERNAL, "no plan for a step of ", sizes.T, " tokens");
+  if (range == ranges_.end() || num_tokens < 1)
+    fail(LLMC_INTERNAL, "no plan for a step of ", num_tokens, " tokens");
+  return *range;
+}
+
+void PlanExecutor::prepare(Sizes sizes) {
+  sizes.NB = fixed_.NB;
+  sizes.B = fixed_.B;
   prepared_.clear();
-  for (BoundLaunch &launch : range->launches) {
+  for (BoundLaunch &launch : range_of(sizes.T).launches) {
     PreparedLaunch prepared{
         launch.handle, {}, launch.slots.data(), launch.params.data()};
     int64_t blocks = 1;
@@ -112,7 +139,6 @@ void PlanExecutor::run(Sizes sizes, size_t input_bytes) {
     }
     prepared_.push_back(prepared);
   }
-  backend_.run(prepared_, input_bytes);
 }
 
 } // namespace llmc

@@ -23,12 +23,20 @@ struct PlanMemory {
 
 class PlanExecutor {
 public:
-  // `fixed` carries NB and B.
+  // `fixed` carries NB and B; `max_rows` is the largest S and R of a step.
   PlanExecutor(Backend &backend, const Plan &plan, const StepInputs &inputs,
-               const PlanMemory &memory, const Sizes &fixed);
+               const PlanMemory &memory, const Sizes &fixed, int max_rows);
 
   // Runs one step of `sizes` (T >= 1) whose inputs stand in the step block.
-  void run(Sizes sizes, size_t input_bytes);
+  void run(const Sizes &sizes, size_t input_bytes);
+
+  // A step with T = S = R (each sequence one token and one logit row) can be
+  // replayed when the caller pads its inputs to one of a few sizes. This is the
+  // size for `rows`, or 0 when such a step has to be run().
+  int replay_rows(int rows);
+
+  // Replays a step of replay_rows() rows, recording it the first time.
+  void replay(int rows, size_t input_bytes);
 
   uint64_t logits() const { return logits_; }
   uint64_t next_tokens() const { return next_tokens_; } // 0: the host samples
@@ -53,6 +61,8 @@ private:
     std::vector<BoundLaunch> launches;
   };
 
+  BoundRange &range_of(int64_t num_tokens);
+  void prepare(Sizes sizes); // into prepared_
   uint64_t resolve(const Address &address) const;
   BoundLaunch bind(const Launch &launch);
 
@@ -61,6 +71,7 @@ private:
   const StepInputs &inputs_;
   const PlanMemory &memory_;
   Sizes fixed_;
+  int max_rows_;
   std::vector<const void *> kernels_;
   std::vector<BoundRange> ranges_;
   std::vector<PreparedLaunch>

@@ -8,18 +8,21 @@ void Scheduler::add(std::shared_ptr<Request> request) {
   waiting_.push_back(std::move(request));
 }
 
-Batch Scheduler::schedule() {
-  Batch batch;
+const Batch &Scheduler::schedule() {
+  Batch &batch = batch_;
+  batch.clear();
   // Decodes first: a prompt being computed in chunks takes what is left of the
-  // budget, and so cannot starve them. By index and over a copy of the order,
-  // because preemption shortens running_.
-  const std::vector<std::shared_ptr<Request>> order = running_;
+  // budget, and so cannot starve them. Over a copy of the order, because
+  // preemption shortens running_.
+  order_ = running_;
   bool all_served = true;
   for (bool decode : {true, false})
-    for (const auto &request : order)
+    for (const auto &request : order_)
       if (request->state == Request::State::Running &&
           (request->sequence.num_uncomputed_tokens() == 1) == decode)
         all_served &= schedule_running(*request, batch);
+
+  order_.clear(); // it must not keep a request alive that ends
 
   // Nobody new joins while a running request could not get its blocks: the
   // newcomer would take them for good.

@@ -30,8 +30,9 @@ public:
 
   void add(std::shared_ptr<Request> request);
 
-  // The next step. Empty only when there is no unfinished request.
-  Batch schedule();
+  // The next step, valid until the next call. Empty only when there is no
+  // unfinished request.
+  const Batch &schedule();
 
   // Ends a request in any state: its blocks are free when this returns.
   void finish(Request &request);
@@ -57,7 +58,9 @@ private:
   const SchedulerConfig config_;
   KvCacheManager &kv_cache_;
   std::vector<std::shared_ptr<Request>> running_; // oldest first
-  std::deque<std::shared_ptr<Request>> waiting_;  // first come, first served
+  std::vector<std::shared_ptr<Request>> order_;   // running_ as a step began
+  Batch batch_; // both kept to avoid allocation
+  std::deque<std::shared_ptr<Request>> waiting_; // first come, first served
   int64_t reserved_blocks_ = 0; // worst case of all running requests
   int64_t num_preemptions_ = 0;
 };

@@ -94,6 +94,8 @@ typedef struct llmc_engine_options {
   llmc_verify verify_weights;
   const char *cuda_library; /* GPU target: driver library to load; NULL =
                                $LLMC_CUDA_LIBRARY or libcuda.so.1 */
+  int32_t cuda_graphs; /* GPU target: 1 (the default) replays decode steps as
+                          CUDA graphs, 0 launches each kernel by itself */
 } llmc_engine_options;
 
 LLMC_API llmc_engine_options llmc_engine_options_default(void);
@@ -142,8 +144,10 @@ typedef struct llmc_engine_stats {
                                 included */
   int64_t num_generated_tokens;
   int64_t num_preemptions;
-  double step_seconds;   /* time in plan executions since load */
-  double sample_seconds; /* time in host sampling since load */
+  double step_seconds;    /* time in plan executions since load */
+  double sample_seconds;  /* time in host sampling since load */
+  int64_t num_graphs;     /* decode steps recorded as CUDA graphs */
+  int64_t graph_launches; /* steps that were replayed from one */
 } llmc_engine_stats;
 
 LLMC_API llmc_status llmc_engine_get_stats(const llmc_engine *engine,

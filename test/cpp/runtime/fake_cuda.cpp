@@ -16,6 +16,7 @@
 #include <elf.h>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -32,10 +33,15 @@ struct FunctionData {
   Entry entry;
   int num_params;
 };
+struct GraphData { // of a graph and of its executable alike
+  std::vector<std::function<void()>> launches;
+  int pdl_launches = 0;
+};
 
 llmc::test::FakeCudaState state;
 std::map<uintptr_t, size_t> allocations, pinned;
 std::vector<std::function<void()>> queue;
+std::optional<GraphData> capture; // launches go here instead of the queue
 Result sticky = 0; // as on a real device, a failed step poisons the context
 
 Result result_of(const char *function) {
@@ -67,6 +73,11 @@ void require_inside(DevicePtr address, size_t bytes, const char *what) {
 }
 
 } // namespace
+
+// What a stream in capture does not allow, as far as the runtime could do it.
+#define REFUSE_IN_CAPTURE()                                                    \
+  if (capture)                                                                 \
+  return 900
 
 #define RETURN_FAILURE()                                                       \
   if (Result result = result_of(__func__))                                     \
@@ -136,6 +147,7 @@ Result cuMemGetInfo_v2(size_t *free, size_t *total) {
 }
 Result cuMemAlloc_v2(DevicePtr *address, size_t bytes) {
   RETURN_FAILURE();
+  REFUSE_IN_CAPTURE();
   void *data = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
   std::memset(data, 0xa5, bytes); // device memory is not zero
   *address = reinterpret_cast<DevicePtr>(data);
@@ -171,6 +183,9 @@ Result cuMemsetD8Async(DevicePtr address, unsigned char value, size_t bytes,
 Result cuMemcpyHtoDAsync_v2(DevicePtr target, const void *source, size_t bytes,
                             Stream) {
   RETURN_FAILURE();
+  REFUSE_IN_CAPTURE();
+  state.uploaded = source;
+  state.uploaded_bytes = bytes;
   require_inside(target, bytes, "upload");
   queue.push_back(
       [=] { std::memcpy(reinterpret_cast<void *>(target), source, bytes); });
@@ -179,6 +194,8 @@ Result cuMemcpyHtoDAsync_v2(DevicePtr target, const void *source, size_t bytes,
 Result cuMemcpyDtoHAsync_v2(void *target, DevicePtr source, size_t bytes,
                             Stream) {
   RETURN_FAILURE();
+  REFUSE_IN_CAPTURE();
+  state.downloaded_bytes += static_cast<int64_t>(bytes);
   require_inside(source, bytes, "download");
   queue.push_back(
       [=] { std::memcpy(target, reinterpret_cast<void *>(source), bytes); });
@@ -190,6 +207,7 @@ Result cuStreamCreate(Stream *stream, unsigned) {
   return 0;
 }
 Result cuStreamSynchronize(Stream) {
+  REFUSE_IN_CAPTURE();
   run_queue();
   Result result = result_of(__func__);
   if (result)
@@ -204,9 +222,11 @@ Result cuEventCreate(Event *event, unsigned) {
 }
 Result cuEventRecord(Event, Stream) {
   RETURN_FAILURE();
+  REFUSE_IN_CAPTURE();
   return 0;
 }
 Result cuEventSynchronize(Event) {
+  REFUSE_IN_CAPTURE();
   run_queue();
   return result_of(__func__);
 }
@@ -254,13 +274,13 @@ Result cuFuncSetAttribute(Function, int attribute, int value) {
 Result cuLaunchKernelEx(const LaunchConfig *config, Function function,
                         void **params, void **) {
   RETURN_FAILURE();
-  ++state.launches;
+  int pdl_launches = 0;
   for (unsigned i = 0; i < config->num_attributes; ++i) {
     const LaunchAttribute &attribute = config->attributes[i];
     if (attribute.id == kClusterDimension)
       state.cluster_x = static_cast<int>(attribute.value.cluster.x);
     if (attribute.id == kProgrammaticStreamSerialization)
-      state.pdl_launches += attribute.value.programmatic_stream_serialization;
+      pdl_launches += attribute.value.programmatic_stream_serialization;
   }
   const auto &data = *reinterpret_cast<FunctionData *>(function);
   std::vector<uint64_t> args(
@@ -270,10 +290,66 @@ Result cuLaunchKernelEx(const LaunchConfig *config, Function function,
   int64_t tiles = int64_t{config->grid[0]} * config->grid[1] * config->grid[2];
   if (tiles == 0)
     return 1;
-  queue.push_back([=, entry = data.entry] {
+  auto work = [=, entry = data.entry] {
     for (int64_t tile = 0; tile < tiles; ++tile)
       entry(args.data(), tile);
-  });
+  };
+  if (capture) {
+    capture->launches.push_back(work);
+    capture->pdl_launches += pdl_launches;
+    return 0;
+  }
+  ++state.launches;
+  state.pdl_launches += pdl_launches;
+  queue.push_back(work);
+  return 0;
+}
+
+Result cuStreamBeginCapture_v2(Stream, int mode) {
+  RETURN_FAILURE();
+  REFUSE_IN_CAPTURE();
+  if (mode != kStreamCaptureThreadLocal)
+    return 1;
+  capture.emplace();
+  ++state.captures;
+  return 0;
+}
+Result cuStreamEndCapture(Stream, Graph *graph) {
+  std::optional<GraphData> ended = std::exchange(capture, std::nullopt);
+  *graph = nullptr;
+  RETURN_FAILURE(); // the capture is over all the same
+  if (!ended)
+    return 901;
+  *graph = reinterpret_cast<Graph>(new GraphData(std::move(*ended)));
+  ++state.live_graphs;
+  return 0;
+}
+Result cuGraphInstantiateWithFlags(GraphExec *executable, Graph graph,
+                                   unsigned long long) {
+  RETURN_FAILURE();
+  *executable = reinterpret_cast<GraphExec>(
+      new GraphData(*reinterpret_cast<GraphData *>(graph)));
+  ++state.live_graphs;
+  return 0;
+}
+Result cuGraphLaunch(GraphExec executable, Stream) {
+  RETURN_FAILURE();
+  REFUSE_IN_CAPTURE();
+  const auto &data = *reinterpret_cast<GraphData *>(executable);
+  ++state.graph_launches;
+  state.launches += static_cast<int64_t>(data.launches.size());
+  state.pdl_launches += data.pdl_launches;
+  queue.insert(queue.end(), data.launches.begin(), data.launches.end());
+  return 0;
+}
+Result cuGraphExecDestroy(GraphExec executable) {
+  delete reinterpret_cast<GraphData *>(executable);
+  --state.live_graphs;
+  return 0;
+}
+Result cuGraphDestroy(Graph graph) {
+  delete reinterpret_cast<GraphData *>(graph);
+  --state.live_graphs;
   return 0;
 }
 Result cuTensorMapEncodeTiled(void *map, int type, unsigned rank, void *address,

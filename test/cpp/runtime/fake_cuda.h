@@ -15,10 +15,14 @@ struct FakeCudaState {
   int fail_result = 0;                 // ... with this CUresult, once
 
   // To read.
-  int64_t calls = 0, launches = 0;
+  int64_t calls = 0, launches = 0; // launches that ran or are queued
+  int64_t captures = 0, graph_launches = 0;
+  int64_t downloaded_bytes = 0;
+  const void *uploaded = nullptr; // source and size of the last upload
+  size_t uploaded_bytes = 0;
   int pdl_launches = 0, cluster_x = 0, shared_bytes = 0;
   int live_contexts = 0, live_modules = 0, live_allocations = 0,
-      live_pinned = 0;
+      live_pinned = 0, live_graphs = 0; // graphs and their executables
   uint64_t tensor_map[16] =
       {}; // address, shape[2], stride, box[2], type, swizzle, promotion, rank
 };

@@ -86,5 +86,15 @@ void toy_logits(const uint64_t *args, int64_t tile) {
         (float)(mix(h, token * 2654435761u) >> 16) * scale.value + bias[token];
 }
 
+/* One tile: one logit row, greedy. args: logits, next_tokens */
+void toy_sample(const uint64_t *args, int64_t tile) {
+  const float *logits = (const float *)args[0] + tile * VOCAB;
+  int32_t best = 0;
+  for (int32_t token = 1; token < VOCAB; ++token)
+    if (logits[token] > logits[best])
+      best = token;
+  ((int32_t *)args[1])[tile] = best;
+}
+
 /* For fake_cuda.cpp: a launch gets an array of parameter pointers without its length. */
-const int toy_append_num_params = 7, toy_append_one_num_params = 7, toy_logits_num_params = 13;
+const int toy_append_num_params = 7, toy_append_one_num_params = 7, toy_logits_num_params = 13, toy_sample_num_params = 2;

@@ -35,8 +35,8 @@ LogicalResult ReduceOp::verify() {
     return emitOpError("returns the types it takes");
   Type type = getValues().front().getType();
   if (!type.isF32() && (argmax || !type.isInteger(32)))
-    return emitOpError("combines f32") << (argmax ? "" : " or i32") << ", got "
-                                       << type;
+    return emitOpError("combines f32")
+           << (argmax ? "" : " or i32") << ", got " << type;
   if (argmax && !getValues()[1].getType().isInteger(32))
     return emitOpError("the index of argmax is i32");
   return success();
@@ -91,9 +91,8 @@ LogicalResult AtomicOp::verify() {
   Type type = getValue().getType();
   if (type != getMemory().getType().getElementType() ||
       type != getOld().getType())
-    return emitOpError("updates ")
-           << getMemory().getType() << " with " << type << ", giving "
-           << getOld().getType();
+    return emitOpError("updates ") << getMemory().getType() << " with " << type
+                                   << ", giving " << getOld().getType();
   if (!type.isF32() && !type.isInteger(32) && !type.isInteger(64))
     return emitOpError("updates f32, i32 or i64, got ") << type;
   if (type.isF32() && getKind() == AtomicKind::Max)

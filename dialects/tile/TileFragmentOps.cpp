@@ -24,7 +24,8 @@ static LogicalResult verifyBody(Operation *op, TypeRange fragments, Value row,
   if (fragments.empty())
     return op->emitOpError("needs at least one fragment");
   if (bool(row) != bool(column))
-    return op->emitOpError("has a row without a column or a column without one");
+    return op->emitOpError(
+        "has a row without a column or a column without one");
   FragType matrix = cast<FragType>(fragments.front());
   for (Type type : fragments)
     if (cast<FragType>(type).getLayout() != Layout::Rows)
@@ -48,8 +49,8 @@ static LogicalResult verifyBody(Operation *op, TypeRange fragments, Value row,
     if (frag.getLayout() == Layout::OperandA)
       return op->emitOpError("does not take operand_a fragments");
     if (perRow && frag.getShape()[0] != matrix.getShape()[0])
-      return op->emitOpError("rows of ") << frag << " and " << matrix
-                                         << " differ";
+      return op->emitOpError("rows of ")
+             << frag << " and " << matrix << " differ";
     if (arg == element) {
       if (!perRow && width == 2)
         return op->emitOpError("the body mixes one and two neighbours");
@@ -73,8 +74,8 @@ static LogicalResult verifyBody(Operation *op, TypeRange fragments, Value row,
 
 LogicalResult MapOp::verify() {
   int64_t width;
-  if (failed(verifyBody(*this, getFragments().getTypes(), getRow(),
-                        getColumn(), getBody(), width)))
+  if (failed(verifyBody(*this, getFragments().getTypes(), getRow(), getColumn(),
+                        getBody(), width)))
     return failure();
   auto yield = cast<YieldOp>(getBody().front().getTerminator());
   if (yield.getNumOperands() != getNumResults())
@@ -154,9 +155,8 @@ LogicalResult DeinterleaveOp::verify() {
   if (!getRows() && from.getShape()[1] % 16)
     return emitOpError("along columns needs a multiple of 16 columns, got ")
            << from.getShape()[1];
-  auto want =
-      FragType::get(getContext(), shape, from.getElementType(),
-                    getRows() ? Layout::HalfRows : Layout::Accumulator);
+  auto want = FragType::get(getContext(), shape, from.getElementType(),
+                            getRows() ? Layout::HalfRows : Layout::Accumulator);
   if (even != want)
     return emitOpError("gives ") << want << ", got " << even;
   return success();

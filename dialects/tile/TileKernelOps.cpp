@@ -47,8 +47,9 @@ void KernelOp::print(OpAsmPrinter &printer) {
   printer << " ";
   printer.printSymbolName(getSymName());
   printer << "(";
-  llvm::interleaveComma(getBody().getArguments(), printer,
-                        [&](BlockArgument a) { printer.printRegionArgument(a); });
+  llvm::interleaveComma(
+      getBody().getArguments(), printer,
+      [&](BlockArgument a) { printer.printRegionArgument(a); });
   printer << ") threads(" << getThreads() << ")";
   if (getMinBlocks())
     printer << " min_blocks(" << *getMinBlocks() << ")";
@@ -57,9 +58,9 @@ void KernelOp::print(OpAsmPrinter &printer) {
   if (getSharedMemory())
     printer << " shared_memory(" << *getSharedMemory() << ")";
   printer.printOptionalAttrDictWithKeyword(
-      (*this)->getAttrs(), {getSymNameAttrName(), getThreadsAttrName(),
-                            getMinBlocksAttrName(), getPdlAttrName(),
-                            getSharedMemoryAttrName()});
+      (*this)->getAttrs(),
+      {getSymNameAttrName(), getThreadsAttrName(), getMinBlocksAttrName(),
+       getPdlAttrName(), getSharedMemoryAttrName()});
   printer << " ";
   printer.printRegion(getBody(), /*printEntryBlockArgs=*/false,
                       /*printBlockTerminators=*/false);
@@ -86,8 +87,8 @@ static LogicalResult verifyRoles(KernelOp kernel) {
   SmallVector<RoleWarps> roles = getRoleWarps(kernel);
   if (roles.empty())
     return success();
-  bool budgets = llvm::any_of(
-      roles, [](RoleWarps r) { return r.role.getRegs(); });
+  bool budgets =
+      llvm::any_of(roles, [](RoleWarps r) { return r.role.getRegs(); });
   int64_t warps = 0, registers = 0;
   std::string sum;
   llvm::raw_string_ostream os(sum);
@@ -127,9 +128,9 @@ LogicalResult KernelOp::verify() {
              << a.getArgNumber() << " must be a !tile.ptr, !tile.tensor_map, "
              << "i32, i64 or f32, got " << a.getType();
   if (getSharedMemory() && int64_t(*getSharedMemory()) > kMaxSharedMemory)
-    return emitOpError("needs ") << *getSharedMemory()
-                                 << " bytes of shared memory, a block has "
-                                 << kMaxSharedMemory;
+    return emitOpError("needs ")
+           << *getSharedMemory() << " bytes of shared memory, a block has "
+           << kMaxSharedMemory;
   return verifyRoles(*this);
 }
 

@@ -74,8 +74,8 @@ LogicalResult WgmmaOp::verify() {
 LogicalResult WgmmaWaitOp::verify() {
   if (getAccs().size() != getResults().size())
     return emitOpError("returns what it takes: ")
-           << getAccs().size() << " accumulator(s) in, "
-           << getResults().size() << " out";
+           << getAccs().size() << " accumulator(s) in, " << getResults().size()
+           << " out";
   for (auto [in, out] :
        llvm::zip(getAccs().getTypes(), getResults().getTypes())) {
     auto frag = dyn_cast<FragType>(out);

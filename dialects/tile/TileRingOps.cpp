@@ -14,24 +14,22 @@ static LogicalResult verifySlots(Operation *op, TypeRange tiles,
            << ring.getSlots().size() << " slot(s)";
   for (auto [i, tile, slot] : llvm::enumerate(tiles, ring.getSlots()))
     if (tile != slot)
-      return op->emitOpError("tile #") << i << " has type " << tile
-                                       << ", the slot of the ring " << slot;
+      return op->emitOpError("tile #")
+             << i << " has type " << tile << ", the slot of the ring " << slot;
   return success();
 }
 
 LogicalResult ProduceOp::verify() {
   if (bool(getStage()) != bool(getPhase()))
     return emitOpError("has a stage without a phase or a phase without one");
-  return verifySlots(*this, getBody().getArgumentTypes(),
-                     getRing().getType());
+  return verifySlots(*this, getBody().getArgumentTypes(), getRing().getType());
 }
 
 LogicalResult ConsumeOp::verify() {
   auto yield = cast<YieldOp>(getBody().front().getTerminator());
   if (yield.getOperandTypes() != getResultTypes())
     return emitOpError("yields other types than it returns");
-  return verifySlots(*this, getBody().getArgumentTypes(),
-                     getRing().getType());
+  return verifySlots(*this, getBody().getArgumentTypes(), getRing().getType());
 }
 
 LogicalResult AcquireOp::verify() {
@@ -64,7 +62,8 @@ static LogicalResult verifyBox(Operation *op, TensorMapType map,
     return op->emitOpError("a tile of ")
            << tile.getShape()[0] << " rows is not filled by boxes of " << rows;
   if (tile.getShape()[0] != rows && box.size() > 2 &&
-      llvm::any_of(box.drop_back().drop_back(), [](int64_t d) { return d > 1; }))
+      llvm::any_of(box.drop_back().drop_back(),
+                   [](int64_t d) { return d > 1; }))
     return op->emitOpError("a box of more than two dimensions fills all the "
                            "rows of its tile, or is 1 in the outer ones");
   if (box.back() != tile.getSlabColumns() &&
@@ -119,8 +118,7 @@ LogicalResult SliceOp::verify() {
       from.getShape().size() != to.getShape().size() ||
       getOffsets().size() != from.getShape().size())
     return emitOpError("keeps rank, element type and swizzle");
-  for (auto [o, f, t] :
-       llvm::zip(getOffsets(), from.getShape(), to.getShape()))
+  for (auto [o, f, t] : llvm::zip(getOffsets(), from.getShape(), to.getShape()))
     if (o < 0 || o + t > f)
       return emitOpError("reaches from ")
              << o << " to " << o + t << " in a dimension of " << f;

@@ -45,7 +45,8 @@ ParseResult parseIntegers(AsmParser &parser,
     SMLoc loc = parser.getCurrentLocation();
     if (parser.parseKeyword(&key))
       return failure();
-    const auto *it = llvm::find_if(keys, [&](auto &k) { return k.first == key; });
+    const auto *it =
+        llvm::find_if(keys, [&](auto &k) { return k.first == key; });
     if (it == keys.end())
       return parser.emitError(loc, "unknown parameter '") << key << "'";
     if (parser.parseEqual() || parser.parseInteger(*it->second))

@@ -27,8 +27,8 @@ static int64_t overread(RingOp ring) {
     if (!role || !llvm::is_contained(ring.getRing().getType().getSlots(), from))
       return;
     int64_t groups = llvm::divideCeil(role.getWarps(), 4);
-    int64_t rows = (groups - 1) * op.getStep() +
-                   op.getResult().getType().getShape()[0];
+    int64_t rows =
+        (groups - 1) * op.getStep() + op.getResult().getType().getShape()[0];
     most = std::max(most, (rows - from.getSlabRows()) * from.getSwizzle());
   });
   return most;
@@ -72,8 +72,8 @@ struct AllocateSharedMemory
         copies *= groups;
       }
       bool aligned = type.getSwizzle() || shared.getPerWarpgroup();
-      all.push_back({shared, "tile " + name(type) + " x " +
-                                 std::to_string(copies),
+      all.push_back({shared,
+                     "tile " + name(type) + " x " + std::to_string(copies),
                      bytes * copies, aligned ? 1024 : 16});
     });
     kernel.walk([&](ReduceOp reduce) {
@@ -103,10 +103,10 @@ struct AllocateSharedMemory
       }
       end = std::max(end, reach);
       if (end > KernelOp::kMaxSharedMemory) {
-        InFlightDiagnostic error =
-            kernel.emitOpError("needs ")
-            << end << " bytes of shared memory, a block has "
-            << KernelOp::kMaxSharedMemory;
+        InFlightDiagnostic error = kernel.emitOpError("needs ")
+                                   << end
+                                   << " bytes of shared memory, a block has "
+                                   << KernelOp::kMaxSharedMemory;
         for (const Allocation &item : all)
           error.attachNote(item.op->getLoc())
               << item.bytes << " bytes: " << item.what;

@@ -95,12 +95,11 @@ private:
     scope->walk([&](ConsumeOp op) { consumes.push_back(op); });
     for (ConsumeOp op : consumes) {
       rewriter.setInsertionPoint(op);
-      auto acquire = AcquireOp::create(
-          rewriter, op.getLoc(), op.getBody().getArgumentTypes(), op.getRing(),
-          Value(), Value());
+      auto acquire = AcquireOp::create(rewriter, op.getLoc(),
+                                       op.getBody().getArgumentTypes(),
+                                       op.getRing(), Value(), Value());
       Operation *yield = op.getBody().front().getTerminator();
-      rewriter.inlineBlockBefore(&op.getBody().front(), op,
-                                 acquire.getTiles());
+      rewriter.inlineBlockBefore(&op.getBody().front(), op, acquire.getTiles());
       SmallVector<Value> mapped(yield->getOperands());
       rewriter.eraseOp(yield);
       rewriter.setInsertionPoint(op);
@@ -122,8 +121,8 @@ private:
       RingState &s = state[ringOf(op)];
       Cursor *cursor = &s.acquire;
       if (auto produce = dyn_cast<ProduceOp>(op))
-        cursor = produce.getPart() == ProducePart::Resume ? &s.resume
-                                                          : &s.produce;
+        cursor =
+            produce.getPart() == ProducePart::Resume ? &s.resume : &s.produce;
       if (!cursor->stage)
         *cursor = {constant(0), constant(isa<ProduceOp>(op) ? 1 : 0)};
     });
@@ -138,8 +137,8 @@ private:
     if (stages == 1)
       return {at.stage, flipped};
     Value stage = arith::AddIOp::create(rewriter, loc, at.stage, one);
-    Value wraps = arith::CmpIOp::create(
-        rewriter, loc, arith::CmpIPredicate::eq, stage, constant(stages));
+    Value wraps = arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::eq,
+                                        stage, constant(stages));
     return {arith::SelectOp::create(rewriter, loc, wraps, constant(0), stage),
             arith::SelectOp::create(rewriter, loc, wraps, flipped, at.phase)};
   }
@@ -210,9 +209,8 @@ private:
     for (Value ring : rings)
       llvm::append_range(inits, state[ring].values());
     rewriter.setInsertionPoint(op);
-    auto loop =
-        scf::ForOp::create(rewriter, op.getLoc(), op.getLowerBound(),
-                           op.getUpperBound(), op.getStep(), inits);
+    auto loop = scf::ForOp::create(rewriter, op.getLoc(), op.getLowerBound(),
+                                   op.getUpperBound(), op.getStep(), inits);
     loop->setAttrs(op->getAttrs());
     if (!loop.getBody()->empty())
       rewriter.eraseOp(loop.getBody()->getTerminator());
@@ -299,7 +297,8 @@ private:
 /// Bytes of the TMA loads in the body.
 int64_t loadedBytes(ProduceOp op) {
   int64_t bytes = 0;
-  op.walk([&](TmaLoadOp load) { bytes += load.getTile().getType().getBytes(); });
+  op.walk(
+      [&](TmaLoadOp load) { bytes += load.getTile().getType().getBytes(); });
   return bytes;
 }
 
@@ -329,9 +328,9 @@ LogicalResult countArrivals(RingOp ring) {
   for (Operation *user : ring->getUsers())
     if (auto produce = dyn_cast<ProduceOp>(user))
       if (produce.getPart() != ProducePart::Resume)
-        produce.setBytes(loadedBytes(produce) +
-                         (produce.getPart() == ProducePart::Begin ? resumed
-                                                                  : 0));
+        produce.setBytes(
+            loadedBytes(produce) +
+            (produce.getPart() == ProducePart::Begin ? resumed : 0));
   int64_t arrivals = 0;
   for (Operation *scope : consumers) {
     auto role = dyn_cast<RoleOp>(scope);
@@ -359,8 +358,8 @@ struct AssignStagePhase
         if (failed(Assigner(role).run(role.getBody().front())))
           return signalPassFailure();
       if (roles.empty() && !ringsIn(kernel).empty())
-        return signalPassFailure(), (void)kernel.emitOpError(
-                                        "uses rings without roles");
+        return signalPassFailure(),
+               (void)kernel.emitOpError("uses rings without roles");
     }
   }
 };

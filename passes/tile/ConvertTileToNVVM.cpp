@@ -72,8 +72,8 @@ public:
 private:
   /// gpu.module with the dynamic shared memory, around the kernel.
   void makeModule() {
-    module = gpu::GPUModuleOp::create(builder, kernel.getLoc(),
-                                      kernel.getSymName());
+    module =
+        gpu::GPUModuleOp::create(builder, kernel.getLoc(), kernel.getSymName());
     module->setAttr("tile.threads", kernel.getThreadsAttr());
     module->setAttr("tile.shared_memory", kernel.getSharedMemoryAttr());
     if (kernel.getPdl())
@@ -143,9 +143,14 @@ private:
     for (auto [role, first, reserved] : getRoleWarps(kernel)) {
       builder.setInsertionPointToStart(&role.getBody().front());
       Emitter in(builder, role.getLoc());
-      ThreadPlace place{in.add(thread, -32 * first), lane,
-                        in.add(warp, -first), Value(), role.getWarps() * 32,
-                        0, 0, role.getElected()};
+      ThreadPlace place{in.add(thread, -32 * first),
+                        lane,
+                        in.add(warp, -first),
+                        Value(),
+                        role.getWarps() * 32,
+                        0,
+                        0,
+                        role.getElected()};
       place.warpgroup = in.div(place.warp, 4);
       reserve(role, place, role.getWarps());
       lowering.places[role] = place;
@@ -176,8 +181,8 @@ private:
       for (RingOp ring : rings) {
         RingType type = ring.getRing().getType();
         Emitter at(builder, ring.getLoc());
-        int64_t barriers = *ring.getOffset() +
-                           type.getStages() * type.getStageBytes();
+        int64_t barriers =
+            *ring.getOffset() + type.getStages() * type.getStageBytes();
         for (int64_t i = 0; i < 2 * type.getStages(); ++i)
           NVVM::MBarrierInitOp::create(
               builder, ring.getLoc(),
@@ -224,9 +229,8 @@ private:
                            gpu::GPUDialect, vector::VectorDialect>();
     target.addIllegalDialect<TileDialect>();
     target.addLegalOp<KernelOp, RoleOp, UnrealizedConversionCastOp>();
-    target.addDynamicallyLegalOp<YieldOp>([](YieldOp op) {
-      return isa<KernelOp, RoleOp>(op->getParentOp());
-    });
+    target.addDynamicallyLegalOp<YieldOp>(
+        [](YieldOp op) { return isa<KernelOp, RoleOp>(op->getParentOp()); });
     RewritePatternSet patterns(context);
     scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns,
                                                          target);
@@ -283,16 +287,15 @@ private:
                 ? NVVM::SetMaxRegisterAction::decrease
                 : NVVM::SetMaxRegisterAction::increase);
       if (reserved != role.getWarps()) {
-        auto busy = scf::IfOp::create(
-            builder, role.getLoc(), e.below(warp, first + role.getWarps()),
-            false);
+        auto busy =
+            scf::IfOp::create(builder, role.getLoc(),
+                              e.below(warp, first + role.getWarps()), false);
         builder.setInsertionPointToStart(busy.thenBlock());
       }
       if (role.getElected()) {
         Value one = NVVM::ElectSyncOp::create(builder, role.getLoc(),
                                               builder.getI1Type(), Value());
-        auto elected =
-            scf::IfOp::create(builder, role.getLoc(), one, false);
+        auto elected = scf::IfOp::create(builder, role.getLoc(), one, false);
         builder.setInsertionPointToStart(elected.thenBlock());
       }
       Block &body = role.getBody().front();

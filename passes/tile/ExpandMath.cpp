@@ -109,8 +109,8 @@ struct ExpandMath : llmc::impl::TileExpandMathBase<ExpandMath> {
       return m.mul(m.log2(op.getOperand()), std::numbers::ln2);
     });
     add(+[](Math &m, math::PowFOp op) -> Value {
-      Value power = arith::MulFOp::create(m.b, m.loc, op.getRhs(),
-                                          m.log2(op.getLhs()));
+      Value power =
+          arith::MulFOp::create(m.b, m.loc, op.getRhs(), m.log2(op.getLhs()));
       return m.exp2(power);
     });
     add(+[](Math &m, math::TanhOp op) {

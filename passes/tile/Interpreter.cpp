@@ -128,7 +128,8 @@ private:
 
   LogicalResult checkHeld(Operation *op, Value tile) {
     auto it = origins.find(tile);
-    if (it == origins.end() || llvm::is_contained(held[it->second.ring], it->second))
+    if (it == origins.end() ||
+        llvm::is_contained(held[it->second.ring], it->second))
       return success();
     return op->emitOpError("uses a stage of a ring after its release");
   }
@@ -156,9 +157,7 @@ private:
           return trace.truncated ? success()
                                  : release(c, c.getRing(), c.getKeep());
         })
-        .Case([&](ReleaseOp r) {
-          return release(r, r.getRing(), r.getKeep());
-        })
+        .Case([&](ReleaseOp r) { return release(r, r.getRing(), r.getKeep()); })
         .Case([&](WgmmaOp w) -> LogicalResult {
           SmallVector<Held> reads;
           for (Value tile : {w.getA(), Value(w.getB())}) {

@@ -63,10 +63,9 @@ struct ForEachPattern : TilePattern<ForEachOp> {
       threads = 128;
     }
     Value lower = e.add(adaptor.getLower(), e.mul(thread, op.getVector()));
-    auto loop = scf::ForOp::create(rewriter, op.getLoc(), lower,
-                                   adaptor.getUpper(),
-                                   e.i32(threads * op.getVector()),
-                                   adaptor.getInit());
+    auto loop =
+        scf::ForOp::create(rewriter, op.getLoc(), lower, adaptor.getUpper(),
+                           e.i32(threads * op.getVector()), adaptor.getInit());
     Block *body = loop.getBody();
     if (!body->empty())
       rewriter.eraseOp(body->getTerminator());
@@ -98,12 +97,12 @@ SmallVector<Value> combine(Emitter &e, ReduceKind kind, ValueRange x,
   case ReduceKind::Argmax:
     break;
   }
-  Value more = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OGT, y[0],
-                                     x[0]);
-  Value equal = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, y[0],
-                                      x[0]);
-  Value first = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, y[1],
-                                      x[1]);
+  Value more =
+      arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OGT, y[0], x[0]);
+  Value equal =
+      arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, y[0], x[0]);
+  Value first =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, y[1], x[1]);
   Value tie = arith::AndIOp::create(b, loc, equal, first);
   Value take = arith::OrIOp::create(b, loc, more, tie);
   return {arith::SelectOp::create(b, loc, take, y[0], x[0]).getResult(),
@@ -114,7 +113,7 @@ SmallVector<Value> combine(Emitter &e, ReduceKind kind, ValueRange x,
 SmallVector<Value> identity(Emitter &e, ReduceKind kind, TypeRange types) {
   if (isa<FloatType>(types[0])) {
     float inf = std::numeric_limits<float>::infinity();
-    float value = kind == ReduceKind::Add ? 0.0f
+    float value = kind == ReduceKind::Add   ? 0.0f
                   : kind == ReduceKind::Min ? inf
                                             : -inf;
     SmallVector<Value> values{e.f32(value)};
@@ -183,8 +182,8 @@ struct ReducePattern : TilePattern<ReduceOp> {
     Value mine = e.rem(place.lane, lanes);
     SmallVector<Value> partial;
     for (auto [row, value] : llvm::enumerate(values))
-      partial.push_back(LLVM::LoadOp::create(
-          e.b, e.loc, value.getType(), slot(e.add(first, mine), row), 4));
+      partial.push_back(LLVM::LoadOp::create(e.b, e.loc, value.getType(),
+                                             slot(e.add(first, mine), row), 4));
     if (lanes != warps) {
       SmallVector<Value> none =
           identity(e, op.getKind(), adaptor.getValues().getTypes());
@@ -242,8 +241,7 @@ struct RasterPattern : TilePattern<RasterOp> {
     Value group = arith::DivUIOp::create(b, loc, index, width);
     Value firstRow = e.mul(group, op.getGroup());
     Value left = arith::SubIOp::create(b, loc, adaptor.getRows(), firstRow);
-    Value height =
-        arith::MinUIOp::create(b, loc, left, e.i32(op.getGroup()));
+    Value height = arith::MinUIOp::create(b, loc, left, e.i32(op.getGroup()));
     Value before = arith::MulIOp::create(b, loc, group, width);
     Value inGroup = arith::SubIOp::create(b, loc, index, before);
     Value column = arith::DivUIOp::create(b, loc, inGroup, height);
@@ -281,10 +279,11 @@ struct PdlLaunchPattern : TilePattern<PdlLaunchOp> {
 void llmc::tile::populateBlockPatterns(const TypeConverter &converter,
                                        RewritePatternSet &patterns,
                                        const KernelLowering &kernel) {
-  patterns.add<PlacePattern<ThreadIndexOp, &ThreadPlace::thread>,
-               PlacePattern<WarpIndexOp, &ThreadPlace::warp>,
-               PlacePattern<WarpgroupIndexOp, &ThreadPlace::warpgroup>,
-               BarrierPattern, ForEachPattern, ReducePattern, ProgramIdPattern,
-               NumProgramsPattern, RasterPattern, PdlWaitPattern,
-               PdlLaunchPattern>(converter, patterns.getContext(), kernel);
+  patterns
+      .add<PlacePattern<ThreadIndexOp, &ThreadPlace::thread>,
+           PlacePattern<WarpIndexOp, &ThreadPlace::warp>,
+           PlacePattern<WarpgroupIndexOp, &ThreadPlace::warpgroup>,
+           BarrierPattern, ForEachPattern, ReducePattern, ProgramIdPattern,
+           NumProgramsPattern, RasterPattern, PdlWaitPattern, PdlLaunchPattern>(
+          converter, patterns.getContext(), kernel);
 }

@@ -72,10 +72,9 @@ struct Builder {
 
 /// Clones the body once per element (or pair); gives the results it yields.
 template <typename Op>
-SmallVector<Value> emitElementwise(Op op, typename Op::Adaptor adaptor,
-                                   TypeRange resultTypes,
-                                   const ThreadPlace &place,
-                                   ConversionPatternRewriter &rewriter) {
+SmallVector<Value>
+emitElementwise(Op op, typename Op::Adaptor adaptor, TypeRange resultTypes,
+                const ThreadPlace &place, ConversionPatternRewriter &rewriter) {
   Emitter e(rewriter, op.getLoc());
   auto fragmentType = [&](unsigned i) {
     return cast<FragType>(op.getFragments()[i].getType());
@@ -114,9 +113,9 @@ SmallVector<Value> emitElementwise(Op op, typename Op::Adaptor adaptor,
           Registers from(fragmentType(i));
           Value storage = adaptor.getFragments()[i];
           bool pair = isa<VectorType>(body.getArgument(i).getType());
-          mapping.map(body.getArgument(i),
-                      pair ? from.getPair(e, storage, j, h)
-                           : from.get(e, storage, j, h, n));
+          mapping.map(body.getArgument(i), pair
+                                               ? from.getPair(e, storage, j, h)
+                                               : from.get(e, storage, j, h, n));
         }
         mapping.map(body.getArgument(count), e.add(row, 8 * h));
         mapping.map(body.getArgument(count + 1), e.add(column, 8 * j + n));

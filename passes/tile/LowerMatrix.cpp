@@ -13,7 +13,8 @@ namespace {
 /// How wgmma reads a swizzled tile: the constant bits of the descriptor and
 /// where, in 16-byte units, each k-step starts.
 struct Operand {
-  Operand(SmemType tile, bool transposed) : tile(tile), transposed(transposed) {}
+  Operand(SmemType tile, bool transposed)
+      : tile(tile), transposed(transposed) {}
 
   int64_t constantBits() const {
     int64_t span = tile.getSwizzle();
@@ -36,8 +37,7 @@ struct Operand {
   Value descriptor(Emitter &e, Value address) const {
     Value raw = LLVM::PtrToIntOp::create(e.b, e.loc, e.b.getI32Type(), address);
     Value units = e.div(raw, 16);
-    Value wide =
-        arith::ExtUIOp::create(e.b, e.loc, e.b.getI64Type(), units);
+    Value wide = arith::ExtUIOp::create(e.b, e.loc, e.b.getI64Type(), units);
     return arith::OrIOp::create(e.b, e.loc, wide, e.i64(constantBits()));
   }
 
@@ -142,8 +142,8 @@ struct WgmmaPattern : TilePattern<WgmmaOp> {
     Operand b(bType, op.getTransposeB());
     Value bBase = b.descriptor(e, adaptor.getB());
     auto aType = dyn_cast<SmemType>(op.getA().getType());
-    Value aBase = aType ? Operand(aType, false).descriptor(e, adaptor.getA())
-                        : Value();
+    Value aBase =
+        aType ? Operand(aType, false).descriptor(e, adaptor.getA()) : Value();
 
     // Registers of an A fragment are ready before the fence.
     SmallVector<Value> aRegisters;

@@ -14,7 +14,8 @@ static Value elementAddress(Emitter &e, Type memory, Value base,
   int64_t bytes = tile.getElementBytes();
   if (!tile.getSwizzle()) {
     Value linear = indices.front();
-    for (auto [dim, index] : llvm::drop_begin(llvm::zip(tile.getShape(), indices)))
+    for (auto [dim, index] :
+         llvm::drop_begin(llvm::zip(tile.getShape(), indices)))
       linear = e.add(e.mul(linear, dim), index);
     return e.offset(base, e.mul(linear, bytes));
   }
@@ -50,8 +51,8 @@ struct LoadPattern : TilePattern<LoadOp> {
     Type type = op.getResult().getType(), memory = op.getMemory().getType();
     auto ptr = dyn_cast<PtrType>(memory);
     auto read = [&]() -> Value {
-      Value address = elementAddress(e, memory, adaptor.getMemory(),
-                                     adaptor.getIndices());
+      Value address =
+          elementAddress(e, memory, adaptor.getMemory(), adaptor.getIndices());
       bool stream = op.getCache() == Cache::EvictFirst;
       return LLVM::LoadOp::create(rewriter, op.getLoc(), type, address,
                                   alignmentOf(type), /*isVolatile=*/false,
@@ -207,6 +208,5 @@ void llmc::tile::populateMemoryPatterns(const TypeConverter &converter,
                                         const KernelLowering &kernel) {
   patterns.add<LoadPattern, StorePattern, AtomicPattern, FencePattern,
                ProxyFencePattern, SharedPattern, SlicePattern,
-               WarpgroupSlicePattern>(converter, patterns.getContext(),
-                                      kernel);
+               WarpgroupSlicePattern>(converter, patterns.getContext(), kernel);
 }

@@ -20,7 +20,8 @@ struct MatrixAddress {
     int64_t span = tile.getSwizzle();
     right = e.mul(right, 16);
     if (span)
-      right = e.bitXor(right, e.shl(e.rem(e.div(row, 128 / span), span / 16), 4));
+      right =
+          e.bitXor(right, e.shl(e.rem(e.div(row, 128 / span), span / 16), 4));
     rowBytes = span ? span : tile.getShape()[1] * tile.getElementBytes();
     row = e.add(row, e.mul(down, 8));
     if (firstRow)
@@ -86,7 +87,8 @@ struct LoadMatrixPattern : TilePattern<LoadMatrixOp> {
     for (int64_t k = 0; k < type.getShape()[1] / 16; ++k)
       for (auto [i, value] : llvm::enumerate(address.load(0, 16 * k, 4, false)))
         storage = e.insert(
-            storage, LLVM::BitcastOp::create(rewriter, op.getLoc(), pair, value),
+            storage,
+            LLVM::BitcastOp::create(rewriter, op.getLoc(), pair, value),
             4 * k + i);
     rewriter.replaceOp(op, storage);
     return success();
@@ -149,8 +151,8 @@ struct MmaPattern : TilePattern<MmaOp> {
         value = LLVM::BitcastOp::create(e.b, e.loc,
                                         VectorType::get({2}, element), value);
     Type f32 = e.b.getF32Type();
-    Type result = LLVM::LLVMStructType::getLiteral(
-        e.b.getContext(), SmallVector<Type>(4, f32));
+    Type result = LLVM::LLVMStructType::getLiteral(e.b.getContext(),
+                                                   SmallVector<Type>(4, f32));
     NVVM::MMATypes type =
         element.isF16() ? NVVM::MMATypes::f16 : NVVM::MMATypes::bf16;
     Value product = NVVM::MmaOp::create(

@@ -23,8 +23,8 @@ void emitTmaLoad(Emitter &e, TmaLoadOp op, Value map, ValueRange coordinates,
   TensorMapType mapType = op.getMap().getType();
   SmemType tileType = op.getTile().getType();
   ArrayRef<int64_t> box = mapType.getShape();
-  int64_t boxRows = mapType.getBoxBytes() / tileType.getElementBytes() /
-                    box.back();
+  int64_t boxRows =
+      mapType.getBoxBytes() / tileType.getElementBytes() / box.back();
   Value hint;
   if (op.getCache() == Cache::EvictFirst)
     hint = e.i64(kEvictFirst);
@@ -33,12 +33,11 @@ void emitTmaLoad(Emitter &e, TmaLoadOp op, Value map, ValueRange coordinates,
   auto cluster = LLVM::LLVMPointerType::get(e.b.getContext(), 7);
   for (int64_t c = 0; c < tileType.getShape()[1]; c += box.back())
     for (int64_t r = 0; r < tileType.getShape()[0]; r += boxRows) {
-      int64_t bytes = tileType.getSwizzle()
-                          ? c / tileType.getSlabColumns() *
-                                    tileType.getSlabBytes() +
-                                r * tileType.getSwizzle()
-                          : (r * tileType.getShape()[1] + c) *
-                                tileType.getElementBytes();
+      int64_t bytes =
+          tileType.getSwizzle()
+              ? c / tileType.getSlabColumns() * tileType.getSlabBytes() +
+                    r * tileType.getSwizzle()
+              : (r * tileType.getShape()[1] + c) * tileType.getElementBytes();
       // The hardware counts coordinates from the innermost dimension.
       SmallVector<Value> at(llvm::reverse(coordinates));
       at[0] = e.add(at[0], c);
@@ -57,7 +56,8 @@ struct ProducePattern : TilePattern<ProduceOp> {
   LogicalResult
   matchAndRewrite(ProduceOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    if (!op.getStage() || (op.getPart() != ProducePart::Resume && !op.getBytes()))
+    if (!op.getStage() ||
+        (op.getPart() != ProducePart::Resume && !op.getBytes()))
       return op.emitOpError("has no stage yet; run tile-assign-stage-phase");
     Emitter e(rewriter, op.getLoc());
     const ThreadPlace &place = kernel.place(op);
@@ -83,7 +83,8 @@ struct ProducePattern : TilePattern<ProduceOp> {
     Value data = stageAddress(e, ring, base, stage);
     IRMapping mapping;
     for (BlockArgument slot : op.getBody().getArguments())
-      mapping.map(slot, e.offset(data, ring.getSlotOffset(slot.getArgNumber())));
+      mapping.map(slot,
+                  e.offset(data, ring.getSlotOffset(slot.getArgNumber())));
     for (Operation &inner : op.getBody().front().without_terminator()) {
       auto remap = [&](Value v) {
         Value inside = mapping.lookupOrNull(v);
@@ -109,9 +110,9 @@ struct ProducePattern : TilePattern<ProduceOp> {
   static Value sliceAddress(Emitter &e, SliceOp op, Value tile) {
     SmemType type = op.getTile().getType();
     int64_t row = op.getOffsets()[0], column = op.getOffsets()[1];
-    return e.offset(tile, row * type.getSwizzle() +
-                              column / type.getSlabColumns() *
-                                  type.getSlabBytes());
+    return e.offset(tile, row * type.getSwizzle() + column /
+                                                        type.getSlabColumns() *
+                                                        type.getSlabBytes());
   }
 };
 

@@ -50,9 +50,7 @@ Value Emitter::rem(Value x, int64_t y) {
 Value Emitter::bitXor(Value x, Value y) {
   return arith::XOrIOp::create(b, loc, x, y);
 }
-Value Emitter::bitXor(Value x, int64_t y) {
-  return y ? bitXor(x, i32(y)) : x;
-}
+Value Emitter::bitXor(Value x, int64_t y) { return y ? bitXor(x, i32(y)) : x; }
 Value Emitter::shl(Value x, int64_t y) {
   return y ? Value(arith::ShLIOp::create(b, loc, x, i32(y))) : x;
 }
@@ -127,9 +125,8 @@ Value llmc::tile::fullBarrier(Emitter &e, RingType type, Value ring,
 }
 Value llmc::tile::emptyBarrier(Emitter &e, RingType type, Value ring,
                                Value stage) {
-  return e.offset(
-      e.offset(ring, type.getStages() * (type.getStageBytes() + 8)),
-      e.mul(stage, 8));
+  return e.offset(e.offset(ring, type.getStages() * (type.getStageBytes() + 8)),
+                  e.mul(stage, 8));
 }
 
 //===----------------------------------------------------------------------===//
@@ -148,6 +145,6 @@ Type llmc::tile::fragmentStorage(FragType type) {
     element = VectorType::get({2}, element);
     count /= 2;
   }
-  return LLVM::LLVMStructType::getLiteral(
-      type.getContext(), SmallVector<Type>(count, element));
+  return LLVM::LLVMStructType::getLiteral(type.getContext(),
+                                          SmallVector<Type>(count, element));
 }

@@ -92,8 +92,7 @@ mlir::Type fragmentStorage(FragType type);
 bool isPacked(FragType type);
 
 /// Base class of the patterns.
-template <typename Op>
-struct TilePattern : mlir::OpConversionPattern<Op> {
+template <typename Op> struct TilePattern : mlir::OpConversionPattern<Op> {
   TilePattern(const mlir::TypeConverter &converter, mlir::MLIRContext *context,
               const KernelLowering &kernel)
       : mlir::OpConversionPattern<Op>(converter, context), kernel(kernel) {}

@@ -39,8 +39,7 @@ static void peel(scf::ForOp loop) {
 }
 
 namespace {
-struct PeelFirstStep
-    : llmc::impl::TilePeelFirstStepBase<PeelFirstStep> {
+struct PeelFirstStep : llmc::impl::TilePeelFirstStepBase<PeelFirstStep> {
   void runOnOperation() override {
     // Inner loops first: their copies are then already peeled.
     SmallVector<scf::ForOp> loops;

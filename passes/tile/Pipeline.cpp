@@ -22,8 +22,7 @@ struct TileToNVVMOptions : PassPipelineOptions<TileToNVVMOptions> {
   Option<std::string> chip{*this, "chip",
                            llvm::cl::desc("architecture for ptxas"),
                            llvm::cl::init("sm_90a")};
-  Option<std::string> features{*this, "features",
-                               llvm::cl::desc("PTX version"),
+  Option<std::string> features{*this, "features", llvm::cl::desc("PTX version"),
                                llvm::cl::init("+ptx83")};
 };
 } // namespace

@@ -109,7 +109,7 @@ private:
         continue;
       RingEvent &event = trace.events[next[i]];
       RingCounters &ring = rings[event.ring];
-      StringRef waits = event.kind == RingEvent::Fill   ? "a free stage"
+      StringRef waits = event.kind == RingEvent::Fill  ? "a free stage"
                         : event.kind == RingEvent::Use ? "a full stage"
                                                        : "a begun stage";
       Diagnostic &note = error.attachNote(event.op->getLoc());
@@ -182,7 +182,8 @@ struct VerifyProtocol : llmc::impl::TileVerifyProtocolBase<VerifyProtocol> {
     if (!checked.insert(op).second || op.getPart() != ProducePart::Whole)
       return success();
     int64_t bytes = 0, want = 0;
-    op.walk([&](TmaLoadOp load) { bytes += load.getTile().getType().getBytes(); });
+    op.walk(
+        [&](TmaLoadOp load) { bytes += load.getTile().getType().getBytes(); });
     for (SmemType slot : op.getRing().getType().getSlots())
       want += slot.getBytes();
     if (bytes == want)

@@ -164,7 +164,7 @@ static Values lowerGlu(GluOp op, GluOp::Adaptor in, Emitter &e) {
 
 static Values lowerPackedGlu(PackedGluOp op, PackedGluOp::Adaptor in,
                              Emitter &e) {
-  auto [gate, up] = unpackGlu(e, in.getInput(), op.getLayout());
+  auto [gate, up] = unpackGlu(e, in.getInput(), op.getLayout(), op.getBlock());
   Value init = e.empty(cast<RankedTensorType>(op.getType()), e.sizes(gate));
   return {emitGlu(e, op.getKind(), gate, up, init)};
 }

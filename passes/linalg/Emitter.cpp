@@ -2,6 +2,7 @@
 
 #include "passes/linalg/Float8.h"
 
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
@@ -265,12 +266,33 @@ Value llmc::emitLinear(Emitter &e, Value input, Value weight, Value bias) {
 }
 
 std::pair<Value, Value> llmc::unpackGlu(Emitter &e, Value packed,
-                                        GluLayout layout) {
+                                        GluLayout layout, int64_t block) {
   auto type = cast<RankedTensorType>(packed.getType());
   int64_t last = type.getRank() - 1, half = type.getDimSize(last) / 2;
   if (layout == GluLayout::Split)
     return {e.slice(packed, last, 0, half), e.slice(packed, last, half, half)};
-  return {e.slice(packed, last, 0, half, 2), e.slice(packed, last, 1, half, 2)};
+  if (block == 1)
+    return {e.slice(packed, last, 0, half, 2),
+            e.slice(packed, last, 1, half, 2)};
+  // Element i of a half is i % block of block i / block; gates come first.
+  auto part = [&](int64_t offset) {
+    SmallVector<OpFoldResult> sizes = e.sizes(packed);
+    sizes[last] = e.builder.getIndexAttr(half);
+    Value init = e.empty(type.getElementType(), sizes);
+    return e.map(init, {},
+                 [&](OpBuilder &b, Location loc, ValueRange) -> Value {
+                   SmallVector<Value> at;
+                   for (int64_t i = 0; i <= last; ++i)
+                     at.push_back(linalg::IndexOp::create(b, loc, i));
+                   AffineExpr i = b.getAffineDimExpr(0);
+                   AffineExpr from =
+                       i.floorDiv(block) * (2 * block) + i % block + offset;
+                   at[last] = affine::AffineApplyOp::create(
+                       b, loc, AffineMap::get(1, 0, from), at[last]);
+                   return tensor::ExtractOp::create(b, loc, packed, at);
+                 });
+  };
+  return {part(0), part(block)};
 }
 
 Value llmc::emitGlu(Emitter &e, ActivationKind kind, Value gate, Value up,

@@ -89,8 +89,8 @@ mlir::Value emitLinear(Emitter &e, mlir::Value input, mlir::Value weight,
                        mlir::Value bias);
 
 // The gate and up halves of a packed tensor.
-std::pair<mlir::Value, mlir::Value> unpackGlu(Emitter &e, mlir::Value packed,
-                                              llm::GluLayout layout);
+std::pair<mlir::Value, mlir::Value>
+unpackGlu(Emitter &e, mlir::Value packed, llm::GluLayout layout, int64_t block);
 
 // activation(gate) * up into `init`.
 mlir::Value emitGlu(Emitter &e, llm::ActivationKind kind, mlir::Value gate,

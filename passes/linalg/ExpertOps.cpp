@@ -138,7 +138,7 @@ static Value applyExpert(Emitter &e, MoeMlpOp op, MoeMlpOp::Adaptor in, Value x,
   };
   Value packed = emitLinear(e, x, e.subtensor(in.getGateUp(), expert),
                             bias(in.getGateUpBias()));
-  auto [gate, up] = unpackGlu(e, packed, op.getLayout());
+  auto [gate, up] = unpackGlu(e, packed, op.getLayout(), /*block=*/1);
   Value init = e.empty(e.builder.getF32Type(), e.sizes(gate));
   Value hidden = emitGlu(e, op.getKind(), gate, up, init);
   return emitLinear(e, hidden, e.subtensor(in.getDown(), expert),

@@ -1,0 +1,53 @@
+"""Kernels for CPUs: every `llm.kernel` of a module in one shared library.
+
+    kernels = compile_kernels(module, target, limits)
+
+The passes of `passes/host` turn a kernel into `void entry(const uint64_t *args, int64_t tile)` and
+say in attributes how to launch it; this package runs them, links the library, and describes the
+launches. `layout_passes` must have run on the module before: they decide how weights are stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from mlir import ir
+
+from ..kernel import Argument, CodeObject, CompiledKernel, Entry, Expression, Launch, Variant, ceildiv, mul
+from .library import build_library, vector_bits
+from .lowering import Lowered, lower_kernels
+from .rows import rows_of_kernels
+
+__all__ = ["compile_kernels", "layout_passes"]
+
+
+def layout_passes(target: Any) -> list[str]:
+    """Passes for an outlined module that choose the storage of weights."""
+    return [f"host-choose-layouts{{rows={vector_bits(target) // 16}}}"]
+
+
+def compile_kernels(module: ir.Module, target: Any, limits: dict[str, int]) -> Iterator[CompiledKernel]:
+    """Machine code of every `llm.kernel` of an outlined module, in order.
+
+    target: has `arch` and `features`, see llmc.compiler.targets.
+    limits: not used: host kernels take any number of tokens.
+    """
+    lowered = lower_kernels(module, vector_bits(target))
+    rows = rows_of_kernels(module)
+    library = build_library(lowered.llvm_ir, target)
+    code = CodeObject("host", library.data)
+    for entry in lowered.entries:
+        # One text for all kernels; `--emit` prints equal texts once.
+        texts = {"llvm": lowered.llvm_dialect, "ptx": library.assembly}
+        yield CompiledKernel(entry.name, entry.anchor, (Variant((_launch(entry, code, rows[entry.name]),)),), texts)
+
+
+def _launch(entry: Lowered.Entry, code: CodeObject, rows: Expression) -> Launch:
+    tiles = mul(ceildiv(rows, entry.rows_per_tile), entry.column_tiles)
+    arguments = tuple(_argument(argument, rows) for argument in entry.arguments)
+    return Launch(Entry(entry.name, code), (tiles, 1, 1), arguments)
+
+
+def _argument(argument: Argument, rows: Expression) -> Argument:
+    return {"i32": rows} if argument.get("i32") == "rows" else argument

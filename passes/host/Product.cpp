@@ -1,0 +1,104 @@
+#include "passes/host/Product.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace llmc;
+
+// A multiply-add has a latency of four cycles and two start in each: fewer sums
+// than this leave the units idle.
+static constexpr int64_t kWantedSums = 8;
+
+static Value index(OpBuilder &b, Location loc, int64_t value) {
+  return arith::ConstantIndexOp::create(b, loc, value);
+}
+
+Sums llmc::emitProduct(OpBuilder &b, Location loc, const Product &product,
+                       VectorShape shape, const Sums &init) {
+  int64_t numRows = product.numRows, vectors = product.columns.size();
+  Type element = cast<MemRefType>(product.b.getType()).getElementType();
+  auto sumType = VectorType::get({shape.lanes}, b.getF32Type());
+  auto loadType = VectorType::get({shape.lanes}, element);
+
+  // Few rows take several k at once, each into sums of its own.
+  int64_t unroll = 1;
+  while (numRows * vectors * unroll < kWantedSums &&
+         product.maxUnroll % (unroll * 2) == 0)
+    unroll *= 2;
+
+  SmallVector<Value> rows;
+  for (int64_t r = 0; r < numRows; ++r)
+    rows.push_back(
+        arith::AddIOp::create(b, loc, product.row, index(b, loc, r)));
+  Value zero = arith::ConstantOp::create(
+      b, loc, DenseElementsAttr::get(sumType, b.getF32FloatAttr(0.0f)));
+  SmallVector<Value> start(numRows * vectors * unroll, zero);
+  for (auto [r, row] : llvm::enumerate(init))
+    llvm::copy(row, start.begin() + r * vectors);
+
+  auto step = [&](OpBuilder &b, Location loc, Value k,
+                  MutableArrayRef<Value> sums) {
+    SmallVector<Value> weights;
+    for (Value column : product.columns) {
+      SmallVector<Value> at(product.leading);
+      at.append({k, column});
+      Value weight = vector::LoadOp::create(b, loc, loadType, product.b, at);
+      if (loadType != sumType)
+        weight = arith::ExtFOp::create(b, loc, sumType, weight);
+      weights.push_back(weight);
+    }
+    for (int64_t r = 0; r < numRows; ++r) {
+      Value x =
+          memref::LoadOp::create(b, loc, product.a, ValueRange{rows[r], k});
+      Value splat = vector::BroadcastOp::create(b, loc, sumType, x);
+      for (int64_t v = 0; v < vectors; ++v)
+        sums[r * vectors + v] = vector::FMAOp::create(b, loc, splat, weights[v],
+                                                      sums[r * vectors + v]);
+    }
+  };
+  auto loop = scf::ForOp::create(
+      b, loc, index(b, loc, 0), product.depth, index(b, loc, unroll), start,
+      [&](OpBuilder &b, Location loc, Value k, ValueRange state) {
+        SmallVector<Value> sums(state);
+        for (int64_t u = 0; u < unroll; ++u) {
+          Value at =
+              u ? arith::AddIOp::create(b, loc, k, index(b, loc, u)).getResult()
+                : k;
+          step(b, loc, at,
+               MutableArrayRef(sums).slice(u * numRows * vectors,
+                                           numRows * vectors));
+        }
+        scf::YieldOp::create(b, loc, sums);
+      });
+
+  Sums result(numRows);
+  for (int64_t r = 0; r < numRows; ++r)
+    for (int64_t v = 0; v < vectors; ++v) {
+      Value sum = loop.getResult(r * vectors + v);
+      for (int64_t u = 1; u < unroll; ++u)
+        sum = arith::AddFOp::create(
+            b, loc, sum, loop.getResult((u * numRows + r) * vectors + v));
+      result[r].push_back(sum);
+    }
+  return result;
+}
+
+void llmc::forRowBlocks(OpBuilder &b, Location loc, Value begin, Value end,
+                        ArrayRef<int64_t> sizes,
+                        llvm::function_ref<void(Value, int64_t)> body) {
+  for (int64_t size : sizes) {
+    Value step = index(b, loc, size);
+    Value left = arith::SubIOp::create(b, loc, end, begin);
+    Value blocks = arith::DivUIOp::create(b, loc, left, step);
+    Value covered = arith::AddIOp::create(
+        b, loc, begin, arith::MulIOp::create(b, loc, blocks, step));
+    auto loop = scf::ForOp::create(b, loc, begin, covered, step);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    body(loop.getInductionVar(), size);
+    begin = covered;
+  }
+}

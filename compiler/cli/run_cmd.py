@@ -8,12 +8,11 @@ from pathlib import Path
 
 from llmc.compiler.cli.arguments import add_option
 from llmc.compiler.cli.generation import add_generation_options, loaded, print_stream, sampling_params
-from llmc.compiler.errors import OptionError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("engine", metavar="ENGINE", type=Path, help="engine folder or .llmc file")
-    parser.add_argument("prompt", metavar="PROMPT", nargs="?", help="the text to complete; without it: standard input")
+    parser.add_argument("prompt", metavar="PROMPT", help="the text to complete; - reads standard input")
     add_option(parser, "chat", action="store_true", help="the prompt is a question: apply the chat template")
     add_option(parser, "system", metavar="TEXT", help="system message, with --chat")
     add_generation_options(parser, max_tokens=128)
@@ -33,8 +32,4 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _prompt(arguments: argparse.Namespace) -> str:
-    if arguments.prompt is not None:
-        return arguments.prompt
-    if sys.stdin.isatty():
-        raise OptionError('no prompt: llmc run ENGINE "some text", or pipe the text in')
-    return sys.stdin.read()
+    return sys.stdin.read() if arguments.prompt == "-" else str(arguments.prompt)

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from llmc.compiler.cli import SUBCOMMANDS, inspect_cmd, main  # noqa: F401
+from llmc.compiler.cli import SUBCOMMANDS, inspect_cmd, main, run_cmd  # noqa: F401
 
 
 def test_version(capsys):
@@ -60,6 +60,15 @@ def test_wrong_input_is_one_message(capsys, monkeypatch, tmp_path, arguments, me
     assert message in error
     assert "Traceback" not in error
     assert not list(tmp_path.iterdir())
+
+
+def test_the_prompt_may_follow_options(monkeypatch):
+    """argparse gives an optional positional away before it has seen the options behind the engine."""
+    seen = []
+    monkeypatch.setattr("llmc.compiler.cli.run_cmd.run", lambda arguments: seen.append(arguments.prompt) or 0)
+    assert main(["run", "engine", "--chat", "Why?"]) == 0
+    assert main(["run", "engine", "Why?", "--chat"]) == 0
+    assert seen == ["Why?", "Why?"]
 
 
 def modules_after(*arguments):

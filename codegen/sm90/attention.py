@@ -11,14 +11,12 @@ Timeline:   all:  find the sequence and the rows of this tile
 The rows of a tile are (token, query head of the group) pairs, token-major, so the pages of a KV head
 are read once for all its query heads. Tile x of the grid counts over the sequences: sequence s has
 ceil(q_len[s] * group / rows) tiles; the grid is an upper bound, and blocks past the last tile work
-on one page of sequence 0 and store nothing, which keeps every loop at one turn or more. Scores are
-in units of log2; the running maximum starts at a finite value, so a fully masked row or page
-contributes exactly zero.
+on one page of sequence 0 and store nothing, so that there always is a first page.
 """
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,15 +25,13 @@ from mlir import ir
 from ..builder import KernelBuilder, Value, select
 from ..builder import types as t
 from ..kernel import Argument, Expression, ceildiv, mul
-from . import activations
-from .body import Body, UnsupportedKernel, element, f64, pointer, shape
+from .body import Body, UnsupportedKernel, element, pointer, shape
 from .kv import KvLayer
+from .softmax import Softmax
 
 ROWS = 64
 SLAB = 64
 """Columns of one 128-byte swizzle span."""
-LOWEST = -1e30
-"""Where the running maximum starts: below every score, yet finite."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +42,7 @@ class Config:
     """
 
     groups: int = 1
-    stages: int = 3
+    stages: int = 2
 
     @property
     def rows(self) -> int:
@@ -214,37 +210,58 @@ class _Kernel:
         k = self.k
         self.first_own = k.warpgroup_index() * ROWS
         self.own_queries = self._stage_queries()
-        p, maximum, total, _ = self._softmax(
-            k.wgmma_wait([self._start_scores()], [self.scores]),
-            self.first_page,
-            k.fill(k.f32(LOWEST), self.rows),
-            k.fill(k.f32(0.0), self.rows),
-        )
+        softmax = self._softmax()
+        raw = k.wgmma_wait([self._start_scores()], [self.scores])
         k.release(self.keys)
+        p, *state, _ = softmax.step(raw, self._corner(self.first_page), *softmax.start(), masked=True)
 
-        def page(i: Value, out: Value, p: Value, maximum: Value, total: Value) -> tuple[Value, ...]:
-            scores = self._start_scores()
-            product = self._start_output(p, out, i - 1)
-            raw, product = k.wgmma_wait([scores, product], [self.scores, self.output_acc], pending=1)
-            k.release(self.keys)
-            p, maximum, total, scale = self._softmax(raw, i, maximum, total)
-            out = k.wgmma_wait([product], [self.output])
-            k.release(self.values)
-            out = k.map([out, scale], [t.f32(), t.f32()], lambda o, f, r, c: o * f, [self.output])
-            return out, p, maximum, total
+        def page(masked: bool) -> Callable[..., tuple[Value, ...]]:
+            def step(i: Value, out: Value, p: Value, *state: Value) -> tuple[Value, ...]:
+                scores = self._start_scores()
+                product = self._start_output(p, out, i - 1, whole=not masked)
+                raw, product = k.wgmma_wait([scores, product], [self.scores, self.output_acc], pending=1)
+                k.release(self.keys)
+                p, *state, scale = softmax.step(raw, self._corner(i), *state, masked=masked)
+                out = k.wgmma_wait([product], [self.output])
+                k.release(self.values)
+                out = k.map([out, scale], [t.f32(), t.f32()], lambda o, f, r, c: o * f, [self.output])
+                return out, p, *state
 
-        out = k.fill(k.f32(0.0), self.output)
-        out, p, maximum, total = k.for_(self.first_page + 1, self.last_page, 1, page, [out, p, maximum, total])
+            return step
+
+        carried = [k.fill(k.f32(0.0), self.output), p, *state]
+        second = self.first_page + 1
+        if "window" not in self.op.attributes:
+            # Pages that every row of the tile sees whole need no mask: all but the diagonal.
+            whole = ((self.kv_len - self.q_len + self.base // self.group + 1) // self.kv.block).max(second)
+            whole = whole.min(self.last_page)
+            carried = k.for_(second, whole, 1, page(masked=False), carried)
+            second = whole
+        out, p, maximum, total = k.for_(second, self.last_page, 1, page(masked=True), carried)
         out = k.wgmma_wait([self._start_output(p, out, self.last_page - 1)], [self.output])
         k.release(self.values)
-        total = k.row_reduce("add", total, self.rows)
-        if self.sinks is not None:
-            total = self._add_sinks(total, maximum)
-        self._store(out, total)
+        self._store(out, softmax.finish(maximum, total, self.first_own))
         k.pdl_launch()
 
+    def _softmax(self) -> Softmax:
+        return Softmax(
+            k=self.k,
+            op=self.op,
+            scores=self.scores,
+            rows=self.rows,
+            weights=t.frag((ROWS, self.kv.block), self.kv.element, "operand_a"),
+            position=lambda row: self.kv_len - self.q_len + self._row(row)[0],
+            head=lambda row: self._row(row)[1].min(self.heads - 1),
+            alibi=self.extra.get("alibi"),
+            sinks=self.extra.get("sinks"),
+        )
+
+    def _corner(self, page: Value) -> tuple[Value, Value]:
+        """(first row of the warpgroup, position of the page's first key)."""
+        return self.first_own, page * self.kv.block
+
     def _stage_queries(self) -> Value:
-        """The warpgroup's queries in swizzled shared memory; rows past the sequence are zero."""
+        """The warpgroup's queries, zero for rows past the sequence: in registers when they fit."""
         k, chunks = self.k, self.dim // 8
 
         def copy(i: Value) -> None:
@@ -258,7 +275,11 @@ class _Kernel:
         k.proxy_fence()
         k.barrier("role")
         own = t.smem((ROWS, self.dim), self.dtype, 128, slab_rows=self.config.rows)
-        return self.q_tile if self.config.groups == 1 else k.warpgroup_slice(self.q_tile, ROWS, own)
+        tile = self.q_tile if self.config.groups == 1 else k.warpgroup_slice(self.q_tile, ROWS, own)
+        # One warpgroup leaves room for a second block on the multiprocessor, which is worth more.
+        if self.config.groups == 1 or self.dim > 128:
+            return tile
+        return k.load_matrix(tile, t.frag((ROWS, self.dim), self.dtype, "operand_a"))
 
     def _start_scores(self) -> Value:
         """Starts S = Q K^T on the next page of keys."""
@@ -271,26 +292,14 @@ class _Kernel:
         packed = self.base + row
         return packed // self.group, self.head * self.group + packed % self.group
 
-    def _start_output(self, p: Value, out: Value, page: Value) -> Value:
-        """Starts O += P V on the next page of values, which is page `page` of the sequence."""
+    def _start_output(self, p: Value, out: Value, page: Value, *, whole: bool = False) -> Value:
+        """Starts O += P V on the next page of values, which is page `page` of the sequence; a `whole`
+        one lies inside the sequence for sure."""
         k = self.k
         values = k.acquire(self.values, [self.page])
-        self._clear_tail(values, page * self.kv.block)
+        if not whole:
+            self._clear_tail(values, page * self.kv.block)
         return k.wgmma(p, values, out, self.output_acc, transpose_b=True)
-
-    def _softmax(self, raw: Value, page: Value, maximum: Value, total: Value) -> tuple[Value, Value, Value, Value]:
-        """(P, maximum, total, scale of what was summed before) after one more page of raw scores."""
-        k = self.k
-        two, rows = [t.f32(), t.f32()], self.rows
-        scores = k.map([raw], [t.f32()], self._score, [self.scores], at=(self.first_own, page * self.kv.block))
-        highest = k.row_reduce("max", scores, rows)
-        new = k.map([maximum, highest], two, lambda a, b, r, c: a.max(b), [rows])
-        weights = k.map([scores, new], two, lambda s, m, r, c: (s - m).exp2(), [self.scores])
-        scale = k.map([maximum, new], two, lambda a, b, r, c: (a - b).exp2(), [rows])
-        added = k.row_reduce("add", weights, rows, partial=True)
-        total = k.map([total, scale, added], [*two, t.f32()], lambda s, f, a, r, c: s * f + a, [rows])
-        p = k.convert(weights, t.frag((ROWS, self.kv.block), self.kv.element, "operand_a"))
-        return p, new, total, scale
 
     def _clear_tail(self, values: Value, first: Value) -> None:
         """Zeroes the values past the end of the sequence: 0 times garbage could be NaN."""
@@ -301,34 +310,6 @@ class _Kernel:
             k.for_each(start, self.kv.block * chunks, lambda i: k.store(zero, values, i // chunks, (i % chunks) * 8))
             k.proxy_fence()
             k.barrier("role")
-
-    def _score(self, raw: Value, row: Value, column: Value) -> Value:
-        """Scaled, capped, biased and masked score, in units of log2."""
-        k = self.k
-        token, head = self._row(row)
-        position = self.kv_len - self.q_len + token
-        value = raw * f64(self.op, "scale")
-        if "softcap" in self.op.attributes:
-            cap = f64(self.op, "softcap")
-            value = activations.tanh(value * (1.0 / cap)) * cap
-        if self.alibi is not None:
-            slope = k.load(self.extra["alibi"], head).to(t.f32())
-            value = value + slope * (column.to(t.f32()) - position.to(t.f32()))
-        visible = column <= position
-        if "window" in self.op.attributes:
-            window = ir.IntegerAttr(self.op.attributes["window"]).value
-            visible = visible & (column + window > position)
-        return select(visible, value * math.log2(math.e), -math.inf)
-
-    def _add_sinks(self, total: Value, maximum: Value) -> Value:
-        k = self.k
-
-        def add(s: Value, m: Value, row: Value, _: Value) -> Value:
-            _, head = self._row(row)
-            sink = k.load(self.extra["sinks"], head.min(self.heads - 1)).to(t.f32())
-            return s + (sink * math.log2(math.e) - m).exp2()
-
-        return k.map([total, maximum], [t.f32(), t.f32()], add, [self.rows], at=(self.first_own, 0))
 
     def _store(self, out: Value, total: Value) -> None:
         k = self.k

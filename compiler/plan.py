@@ -229,11 +229,6 @@ def evaluate(expression: Any, sizes: dict[str, int]) -> int:
         return sizes[expression]
     operator, left, right = expression
     a, b = evaluate(left, sizes), evaluate(right, sizes)
-    return {
-        "add": a + b,
-        "sub": a - b,
-        "mul": a * b,
-        "ceildiv": -(-a // b) if b else 0,
-        "min": min(a, b),
-        "max": max(a, b),
-    }[operator]
+    if operator == "ceildiv":
+        return -(-a // b)
+    return {"add": a + b, "sub": a - b, "mul": a * b, "min": min(a, b), "max": max(a, b)}[operator]

@@ -147,7 +147,7 @@ def main() -> int:
             "reference": {"device": device, "torch": torch.__version__},
             "teacher_forced": teacher_forced(engine, model, half, ids),
             "greedy": greedy(engine, model, half, ids, options.prompts, options.new_tokens),
-            "blocks_in_use_at_end": engine.stats.get("blocks_in_use"),
+            "blocks_used_at_end": engine.stats["blocks_used"],
         }
     print(json.dumps(report, indent=2))
     if options.out:

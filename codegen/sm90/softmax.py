@@ -76,7 +76,8 @@ class Softmax:
         new = k.map([maximum, highest], two, lambda a, b, r, c: a.max(b), [rows])
         offset = k.map([new], [t.f32()], lambda m, r, c: m * -factor, [rows])
         weights = k.map([scores, offset], two, lambda s, o, r, c: _exponential(s, factor, o), [self.scores])
-        scale = k.map([maximum, offset], two, lambda m, o, r, c: _exponential(m, factor, o), [rows])
+        # A difference, not a multiply-add: for two maxima at LOWEST its rounding would be infinite.
+        scale = k.map([maximum, new], two, lambda a, b, r, c: ((a - b) * factor).exp2(), [rows])
         added = k.row_reduce("add", weights, rows, partial=True)
         total = k.map([total, scale, added], [*two, t.f32()], lambda s, f, a, r, c: s * f + a, [rows])
         return k.convert(weights, self.weights), new, total, scale

@@ -26,7 +26,7 @@ _CHECKS_OF_THE_MODEL = ("llm-verify-contract",)
 def kernel_passes(options: ResolvedOptions) -> list[str]:
     """Dense graph to outlined kernels. The named pipelines are flat lists in passes/Pipelines.cpp."""
     precision = f"weights={options.weight_dtype} activations={options.activation_dtype} kv={options.kv_cache_dtype}"
-    passes = [
+    return [
         "llm-pipeline-raise",
         f"llm-pipeline-batch{{block-size={options.block_size}}}",
         f"llm-pipeline-optimize{{{precision} glu-block={options.target.glu_block}}}",
@@ -34,11 +34,6 @@ def kernel_passes(options: ResolvedOptions) -> list[str]:
         "llm-form-kernels",
         "llm-outline-kernels",
     ]
-    if options.target.is_cpu:
-        from llmc.codegen.host import layout_passes
-
-        passes += layout_passes(options.target)
-    return passes
 
 
 def plan_passes(limits: dict[str, int]) -> list[str]:

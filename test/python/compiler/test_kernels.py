@@ -2,11 +2,12 @@ import json
 
 import pytest
 from mlir import ir
+from mlir.passmanager import PassManager
 
 from llmc.codegen.kernel import CodeObject, CompiledKernel, Entry, Launch, Variant
 from llmc.compiler import kernels as module
 from llmc.compiler.cache import CachedKernel, KernelCache
-from llmc.compiler.errors import TargetError
+from llmc.compiler.errors import InternalError, TargetError
 from llmc.compiler.kernels import compile_kernels, emit_kernels, pack_kernels, unpack_kernels
 from llmc.compiler.options import CompileOptions
 from llmc.compiler.phases import Phase
@@ -104,3 +105,17 @@ def test_emit_joins_the_levels_that_exist():
     assert emit_kernels(KERNELS, Phase.PTX) == "// ptx"
     with pytest.raises(TargetError, match="--emit=tile: the target has no such level"):
         emit_kernels(KERNELS, Phase.TILE)
+
+
+def test_a_failure_of_code_generation_keeps_the_kernels(generator, monkeypatch, tmp_path):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+
+    def fail(module, target, limits):
+        with module.context:
+            PassManager.parse("builtin.module(one-shot-bufferize)").run(module.operation)
+        yield
+
+    generator.compile_kernels = fail
+    with pytest.raises(InternalError, match=r"code generation failed: op was not bufferized") as error:
+        run(KernelCache(None), "%0 = llm.activation relu %x : tensor<?xf32> -> tensor<?xf32>")
+    assert "llm.kernel @elementwise_0" in error.value.reproducer.read_text()

@@ -16,7 +16,8 @@ export PATH := $(dir $(PY)):$(PATH)
 
 # Where `make install` builds; see build-dir in pyproject.toml.
 BUILD := build/pip
-PYTEST_ARGS ?=
+# A file is one worker's: its fixtures compile models. Slow tests are `make test-slow`.
+PYTEST_ARGS ?= -n 2 --dist loadfile -m "not slow and not gpu"
 LIT_ARGS ?= -sv
 PIP := $(PY) -m pip --disable-pip-version-check --quiet
 
@@ -42,6 +43,10 @@ demo: install ## Compile a small model for this machine's CPU and talk to it
 .PHONY: test
 test: install ## Everything that needs no GPU: lit, C++ and Python tests
 	@$(MAKE) --no-print-directory --keep-going run-lit run-cpp run-pytest
+
+.PHONY: test-slow
+test-slow: install ## The tests that take minutes: every family, 405B, SmolLM2
+	$(PY) -m pytest -m slow
 
 .PHONY: lit
 lit: install run-lit ## The .mlir tests of dialects and passes

@@ -21,6 +21,10 @@ from typing import Any
 import ml_dtypes
 import mlir
 import numpy as np
+
+# Before the engine's runner libraries: they bring libMLIR.so, after which torch-mlir's own LLVM
+# aborts the process when it is loaded (options registered twice).
+import torch_mlir.ir  # noqa: F401
 from mlir import ir
 from mlir.dialects import func
 from mlir.execution_engine import ExecutionEngine

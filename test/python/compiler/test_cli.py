@@ -1,3 +1,4 @@
+import functools
 import signal
 import subprocess
 import sys
@@ -114,7 +115,10 @@ sys.exit(main(["compile", "model", "-o", sys.argv[1]]))
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)], ids=["SIGTERM", "SIGINT"])
 def test_a_killed_compilation_leaves_nothing(tmp_path, sent, code):
     command = [sys.executable, "-c", SLOW_COMMAND, str(tmp_path / "engine")]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    # A test run in the background ignores SIGINT, and a child inherits that: give it back.
+    restore = functools.partial(signal.signal, sent, signal.SIG_DFL)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, preexec_fn=restore, **pipes) as process:
         assert process.stdout.readline() == "writing\n"
         process.send_signal(sent)
         _, errors = process.communicate(timeout=30)

@@ -62,16 +62,19 @@ def build_driver(folder: Path) -> Any:
     return driver
 
 
-def seconds(call: Callable[[int], Any], least: float = 0.3) -> float:
-    """Best of several batches of calls; `call` gets a running number."""
+def seconds(call: Callable[[int], Any], least: float = 0.4) -> float:
+    """The tenth percentile of the time of a call, which gets a running number.
+
+    Not the mean: the machine may have other work. Not the least: one lucky call proves nothing.
+    """
     call(0)
-    best, number, spent = float("inf"), 1, 0.0
-    while spent < least or number < 6:
+    times: list[float] = []
+    end = time.perf_counter() + least
+    while time.perf_counter() < end or len(times) < 10:
         start = time.perf_counter()
-        call(number)
-        took = time.perf_counter() - start
-        best, number, spent = min(best, took), number + 1, spent + took
-    return best
+        call(len(times) + 1)
+        times.append(time.perf_counter() - start)
+    return sorted(times)[len(times) // 10]
 
 
 def linear_text(n: int, k: int, glu: bool) -> str:
@@ -101,12 +104,12 @@ class Bench:
     def __init__(self, threads: int, driver: Any) -> None:
         self.threads, self.driver = threads, driver
         self.rows: list[dict[str, Any]] = []
-        data = np.zeros(RING_BYTES // 4, np.float32)
-        took = seconds(lambda _: driver.read_all(data.ctypes.data, data.size, threads))
-        self.bandwidth = data.nbytes / took
+        data = np.ones((RING_BYTES >> 22, 1 << 20), np.float32)  # parts of 4 MiB
+        took = seconds(lambda i: driver.read_all(data[i % len(data)].ctypes.data, data.shape[1], threads))
+        self.bandwidth = data[0].nbytes / took
         torch.set_num_threads(threads)
-        a = torch.randn(2048, 2048)
-        self.flops = 2 * 2048**3 / seconds(lambda _: torch.mm(a, a))
+        a = torch.randn(768, 768)
+        self.flops = 2 * 768**3 / seconds(lambda _: torch.mm(a, a))
 
     def launch(
         self, kernels: HostKernels, operands: list[Operand], results: list[Any], rows: int
@@ -145,10 +148,7 @@ class Bench:
             x, y = rng.standard_normal((tokens, k)).astype(np.float32), np.empty((tokens, out), np.float32)
             packed = kernels.pack("k", x, weight)
             ring = [self.launch(kernels, [x, packed[1].copy()], [y], tokens) for _ in range(copies)]  # type: ignore[union-attr]
-            if tokens == 1:
-                took = seconds(lambda _: [call() for call in ring]) / copies  # noqa: B023
-            else:
-                took = seconds(lambda _: ring[0]())  # noqa: B023
+            took = seconds(lambda i: ring[i % copies]())  # noqa: B023
             self.report(f"{name} {n}x{k}", tokens, took, weight.nbytes, 2.0 * tokens * n * k)
 
     def attention(self, new: int, past: int) -> None:

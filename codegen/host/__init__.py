@@ -14,12 +14,11 @@ from typing import Any
 
 from mlir import ir
 
-from ..kernel import Argument, CodeObject, CompiledKernel, Entry, Expression, Launch, Variant, ceildiv, mul
+from ..kernel import CodeObject, CompiledKernel, Entry, Launch, Variant, ceildiv, mul
 from .library import build_library, vector_bits
-from .lowering import Lowered, lower_kernels
-from .rows import rows_of_kernels
+from .lowering import Lowered, UnsupportedKernel, lower_kernels
 
-__all__ = ["compile_kernels", "layout_passes"]
+__all__ = ["UnsupportedKernel", "compile_kernels", "layout_passes"]
 
 
 def layout_passes(target: Any) -> list[str]:
@@ -32,22 +31,17 @@ def compile_kernels(module: ir.Module, target: Any, limits: dict[str, int]) -> I
 
     target: has `arch` and `features`, see llmc.compiler.targets.
     limits: not used: host kernels take any number of tokens.
+    Raises UnsupportedKernel.
     """
     lowered = lower_kernels(module, vector_bits(target))
-    rows = rows_of_kernels(module)
     library = build_library(lowered.llvm_ir, target)
     code = CodeObject("host", library.data)
     for entry in lowered.entries:
         # One text for all kernels; `--emit` prints equal texts once.
         texts = {"llvm": lowered.llvm_dialect, "ptx": library.assembly}
-        yield CompiledKernel(entry.name, entry.anchor, (Variant((_launch(entry, code, rows[entry.name]),)),), texts)
+        yield CompiledKernel(entry.name, entry.anchor, (Variant((_launch(entry, code),)),), texts)
 
 
-def _launch(entry: Lowered.Entry, code: CodeObject, rows: Expression) -> Launch:
-    tiles = mul(ceildiv(rows, entry.rows_per_tile), entry.column_tiles)
-    arguments = tuple(_argument(argument, rows) for argument in entry.arguments)
-    return Launch(Entry(entry.name, code), (tiles, 1, 1), arguments)
-
-
-def _argument(argument: Argument, rows: Expression) -> Argument:
-    return {"i32": rows} if argument.get("i32") == "rows" else argument
+def _launch(entry: Lowered.Entry, code: CodeObject) -> Launch:
+    tiles = mul(ceildiv("rows", entry.rows_per_tile), entry.column_tiles)
+    return Launch(Entry(entry.name, code), (tiles, 1, 1), entry.arguments)

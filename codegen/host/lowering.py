@@ -59,6 +59,10 @@ def llvm_passes() -> list[str]:
     ]
 
 
+class UnsupportedKernel(Exception):
+    """The passes that make tile programs refuse a kernel; the message says why."""
+
+
 @dataclass(frozen=True)
 class Lowered:
     """All kernels of a module."""
@@ -79,13 +83,17 @@ class Lowered:
 
 
 def lower_kernels(module: ir.Module, vector_bits: int) -> Lowered:
-    """Lowers every `llm.kernel` of `module`, which stays as it is."""
+    """Lowers every `llm.kernel` of `module`, which stays as it is. Raises UnsupportedKernel."""
     with module.context, ir.Location.unknown():
         kernels = ir.Module.create()
         for op in module.body.operations:
             if op.operation.name == "llm.kernel":
                 kernels.body.append(op.operation.clone())
-        _run(kernels, tile_passes(vector_bits))
+        try:
+            _run(kernels, tile_passes(vector_bits))
+        except ir.MLIRError as error:
+            reasons = [str(diagnostic.message) for diagnostic in error.error_diagnostics]
+            raise UnsupportedKernel("; ".join(reasons)) from None
         entries = tuple(_entry(op) for op in kernels.body.operations if op.operation.name == "func.func")
         _run(kernels, loop_passes() + llvm_passes())
         text = kernels.operation.get_asm()

@@ -14,6 +14,7 @@ import pytest
 from support.execute import Array, Batch, Cache, Executable
 from support.host import HostKernels
 
+from llmc.codegen.host import UnsupportedKernel
 from llmc.compiler.targets import find_target
 
 BF16 = ml_dtypes.bfloat16
@@ -271,3 +272,12 @@ def test_equal_inputs_give_equal_bytes() -> None:
     )
     codes = {HostKernels(text).kernels["k"].variants[0].launches[0].entry.code.data for _ in range(2)}
     assert len(codes) == 1
+
+
+def test_refuses_a_kernel_with_its_reason() -> None:
+    odd = KV.replace("64, v_head_dim = 64", "21, v_head_dim = 21")
+    body = f"""%o = llm.paged_attention %q, %kv, %b {{scale = 0.125 : f64, causal}} : tensor<?x9x21xf32>, {odd} -> tensor<?x9x21xf32>
+    llm.yield %o : tensor<?x9x21xf32>"""
+    text = kernel("attention", f"%q: tensor<?x9x21xf32>, %kv: {odd}, %b: !llm.batch", "tensor<?x9x21xf32>", body)
+    with pytest.raises(UnsupportedKernel, match="even head sizes"):
+        HostKernels(text)

@@ -85,7 +85,7 @@ class HostKernels:
         """`args` of a launch, its entry and the number of its tiles. The arrays must outlive the calls."""
         (launch,) = self.kernels[name].variants[0].launches
         batch = next((operand for operand in packed if isinstance(operand, Batch)), None)
-        sizes = {"T": rows, "R": rows}
+        sizes = {"rows": rows}
         if batch is not None:
             sizes |= {"S": len(batch.kv_len), "B": batch.block_table.shape[1]}
         slots = (ctypes.c_uint64 * len(launch.arguments))()

@@ -15,16 +15,10 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import ml_dtypes
-import mlir
 import numpy as np
-
-# Before the engine's runner libraries: they bring libMLIR.so, after which torch-mlir's own LLVM
-# aborts the process when it is loaded (options registered twice).
-import torch_mlir.ir  # noqa: F401
 from mlir import ir
 from mlir.dialects import func
 from mlir.execution_engine import ExecutionEngine
@@ -39,14 +33,11 @@ PIPELINE = """builtin.module(
   eliminate-empty-tensors, empty-tensor-to-alloc-tensor,
   one-shot-bufferize{allow-return-allocs-from-loops bufferize-function-boundaries
                      function-boundary-type-conversion=identity-layout-map},
-  func.func(llvm-request-c-wrappers, convert-linalg-to-loops),
+  func.func(llvm-request-c-wrappers, host-expand-copies, convert-linalg-to-loops),
   lower-affine, expand-strided-metadata, lower-affine, convert-scf-to-cf,
   arith-expand{include-bf16=true}, convert-math-to-llvm, convert-math-to-libm,
   finalize-memref-to-llvm{use-generic-functions=true}, convert-arith-to-llvm,
   convert-index-to-llvm, convert-func-to-llvm, convert-cf-to-llvm, reconcile-unrealized-casts)"""
-
-# Copies of strided memrefs are calls.
-RUNNER_UTILS = str(Path(mlir.__path__[0]) / "lib" / "libmlir_c_runner_utils.so")
 
 DTYPES: dict[str, Any] = {
     "f64": np.float64,
@@ -223,7 +214,7 @@ class Executable:
             self.arguments, self.results = self._signature(entry)
             _protect_arguments(entry)
             PassManager.parse(PIPELINE).run(parsed.operation)
-            self.engine = ExecutionEngine(parsed, opt_level=2, shared_libs=[RUNNER_UTILS])
+            self.engine = ExecutionEngine(parsed, opt_level=2)
         self.arena = _Arena()
         self.arena.register(self.engine)
 

@@ -15,6 +15,9 @@ using namespace llmc::llm;
 // stay in the second-level cache.
 static constexpr int64_t kRowsPerTile = 48;
 
+// Hardware does not prefetch across pages: a panel is asked for one page ahead.
+static constexpr int64_t kPrefetchBytes = 4096;
+
 // The input as [rows, K]: the argument, whatever reshapes are in between.
 static Value inputOf(OpBuilder &b, Entry &entry, LinearOp linear) {
   Value value = linear.getInput();
@@ -101,6 +104,10 @@ private:
             arith::ConstantIndexOp::create(b, loc, column));
       product.depth = arith::ConstantIndexOp::create(b, loc, linear.depth());
       product.maxUnroll = linear.depth();
+      auto type = cast<MemRefType>(panels.getType());
+      product.prefetchDistance =
+          kPrefetchBytes * 8 /
+          (linear.panelRows * type.getElementTypeBitWidth());
       for (auto [sum, part] :
            llvm::zip_equal(sums, emitProduct(b, loc, product, vectors)))
         llvm::append_range(sum, part);

@@ -12,6 +12,8 @@ using namespace llmc;
 // than this leave the units idle.
 static constexpr int64_t kWantedSums = 8;
 
+static constexpr int64_t kCacheLine = 64;
+
 static Value index(OpBuilder &b, Location loc, int64_t value) {
   return arith::ConstantIndexOp::create(b, loc, value);
 }
@@ -39,6 +41,20 @@ Sums llmc::emitProduct(OpBuilder &b, Location loc, const Product &product,
   for (auto [r, row] : llvm::enumerate(init))
     llvm::copy(row, start.begin() + r * vectors);
 
+  // One request for each cache line of a k.
+  auto prefetch = [&](OpBuilder &b, Location loc, Value k) {
+    Value ahead = arith::AddIOp::create(
+        b, loc, k, index(b, loc, product.prefetchDistance));
+    int64_t vectorBytes = shape.lanes * element.getIntOrFloatBitWidth() / 8;
+    for (auto [v, column] : llvm::enumerate(product.columns)) {
+      if (v * vectorBytes % kCacheLine)
+        continue;
+      SmallVector<Value> at(product.leading);
+      at.append({ahead, column});
+      memref::PrefetchOp::create(b, loc, product.b, at, /*isWrite=*/false,
+                                 /*localityHint=*/3, /*isDataCache=*/true);
+    }
+  };
   auto step = [&](OpBuilder &b, Location loc, Value k,
                   MutableArrayRef<Value> sums) {
     SmallVector<Value> weights;
@@ -67,6 +83,8 @@ Sums llmc::emitProduct(OpBuilder &b, Location loc, const Product &product,
           Value at =
               u ? arith::AddIOp::create(b, loc, k, index(b, loc, u)).getResult()
                 : k;
+          if (unroll > 1 && product.prefetchDistance)
+            prefetch(b, loc, at);
           step(b, loc, at,
                MutableArrayRef(sums).slice(u * numRows * vectors,
                                            numRows * vectors));

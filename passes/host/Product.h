@@ -26,6 +26,9 @@ struct Product {
   mlir::Value depth;
   // How many k may be taken at once: depth is a multiple of it.
   int64_t maxUnroll = 1;
+  // Where `b` comes from memory and few rows hide its latency: how far ahead of
+  // k to ask for it, in k. May lead past the end of `b`.
+  int64_t prefetchDistance = 0;
 };
 
 // Sums by row, then by vector.

@@ -63,7 +63,7 @@ class Transformers:
         token = state.logits[:, -1:].argmax(-1)
         start = time.perf_counter()
         for _ in range(GENERATED):
-            state = self.model(token, past_key_values=state.past_key_values, use_cache=True)
+            state = self.model(token, cache=state.cache, use_cache=True)
             token = state.logits[:, -1:].argmax(-1)
         return (time.perf_counter() - start) / GENERATED
 

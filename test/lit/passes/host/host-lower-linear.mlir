@@ -19,6 +19,8 @@
 // CHECK: vector.maskedload
 // CHECK: arith.addf %{{.*}} : vector<16xf32>
 // CHECK: vector.maskedstore
+// One row and two rows stream the panel, a page ahead.
+// CHECK: memref.prefetch %{{.*}}, read, locality<3>, data : memref<3x90x32xbf16>
 // AVX2-LABEL: func.func @residual
 // AVX2: vector.load %{{.*}} : memref<3x90x32xbf16>, vector<8xbf16>
 // AVX2: vector.fma {{.*}} : vector<8xf32>

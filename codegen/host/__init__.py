@@ -14,9 +14,9 @@ from typing import Any
 
 from mlir import ir
 
-from ..kernel import CodeObject, CompiledKernel, Entry, Launch, Variant, ceildiv, mul
-from .library import build_library, vector_bits
-from .lowering import Lowered, UnsupportedKernel, lower_kernels
+from llmc.codegen.host.library import build_library, vector_bits
+from llmc.codegen.host.lowering import Lowered, UnsupportedKernel, lower_kernels
+from llmc.codegen.kernel import CodeObject, CompiledKernel, Entry, Launch, Variant, ceildiv, mul
 
 __all__ = ["UnsupportedKernel", "compile_kernels", "layout_passes"]
 

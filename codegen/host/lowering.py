@@ -9,7 +9,7 @@ from mlir import ir
 from mlir.dialects.llvm import translate_module_to_llvmir
 from mlir.passmanager import PassManager
 
-from ..kernel import Argument
+from llmc.codegen.kernel import Argument
 
 
 def tile_passes(vector_bits: int) -> list[str]:

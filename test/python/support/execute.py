@@ -69,8 +69,7 @@ class Batch:
         passes by treating the cache as contiguous.
         """
         count = len(new)
-        table = np.arange(count * blocks_per_seq, 0, -1, dtype=np.int32)
-        table = table.reshape(count, blocks_per_seq)
+        table = np.arange(count * blocks_per_seq, 0, -1, dtype=np.int32).reshape(count, blocks_per_seq)
         slots = [
             table[s, p // block] * block + p % block for s in range(count) for p in range(past[s], past[s] + new[s])
         ]

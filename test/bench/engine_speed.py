@@ -21,6 +21,9 @@ from typing import Any
 
 from llmc.runtime import SamplingParams, load_engine
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "python"))
+from support.report import header
+
 
 def prompts_of(count: int, length: int, vocab: int) -> list[dict[str, Any]]:
     return [{"prompt_token_ids": [random.randrange(3, vocab) for _ in range(length)]} for _ in range(count)]
@@ -81,7 +84,7 @@ def main() -> int:
     options = parser.parse_args()
     manifest = json.loads((options.engine / "manifest.json").read_text())
     plan = json.loads((options.engine / "plan.json").read_text())
-    report: dict[str, Any] = {"target": manifest["target"], "limits": manifest["limits"], "decode": [], "prefill": []}
+    report = header(options.engine) | {"limits": manifest["limits"], "decode": [], "prefill": []}
     if manifest["target"]["name"] != "host":
         sys.path.insert(0, str(Path(__file__).parents[1] / "gpu"))
         import torch
@@ -109,7 +112,7 @@ def main() -> int:
             report["prefill"].append(row)
             print(json.dumps(row), flush=True)
     if options.out:
-        options.out.write_text(json.dumps(report, indent=1))
+        options.out.write_text(json.dumps(report, indent=1) + "\n")
     return 0
 
 

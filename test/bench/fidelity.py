@@ -14,6 +14,7 @@ The same script serves host and GPU engines; with CUDA, transformers runs on the
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import statistics
 import sys
@@ -22,8 +23,12 @@ from typing import Any
 
 import numpy as np
 import torch
+import transformers
 
 from llmc.runtime import SamplingParams, load_engine
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "python"))
+from support.report import header
 
 WINDOW = 512
 
@@ -142,16 +147,20 @@ def main() -> int:
     with load_engine(options.engine) as engine:
         text = options.text.read_text(encoding="utf-8")
         ids = engine.tokenizer.encode(text[: options.tokens * 8])[: options.tokens + 1]
+        if len(ids) <= options.tokens:
+            parser.error(f"{options.text} has {len(ids)} tokens, --tokens {options.tokens} needs one more than that")
         report = {
-            "engine": json.loads((options.engine / "manifest.json").read_text())["target"],
-            "reference": {"device": device, "torch": torch.__version__},
+            **header(options.engine),
+            "reference": {"device": device, "torch": torch.__version__, "transformers": transformers.__version__},
+            "text_sha256": hashlib.sha256(text.encode()).hexdigest(),
             "teacher_forced": teacher_forced(engine, model, half, ids),
             "greedy": greedy(engine, model, half, ids, options.prompts, options.new_tokens),
             "blocks_used_at_end": engine.stats["blocks_used"],
         }
+    assert report["blocks_used_at_end"] == 0, f"{report['blocks_used_at_end']} KV blocks are still in use"
     print(json.dumps(report, indent=2))
     if options.out:
-        options.out.write_text(json.dumps(report, indent=1))
+        options.out.write_text(json.dumps(report, indent=1) + "\n")
     return 0
 
 

@@ -27,6 +27,7 @@ import torch
 sys.path.insert(0, str(Path(__file__).parents[1] / "python"))
 from support.execute import Batch
 from support.host import HostKernels, Operand
+from support.report import header
 
 HIDDEN, FFN, HEADS, KV_HEADS, DIM, VOCAB = 576, 1536, 9, 3, 64, 49152
 KV = f"!llm.kv<heads = {KV_HEADS}, head_dim = {DIM}, v_head_dim = {DIM}, block = 64, element = f32>"
@@ -185,7 +186,7 @@ def main() -> None:
     bench.attention(512, 0)
     if options.json:
         ceilings = {"threads": options.threads, "bytes_per_s": bench.bandwidth, "flops": bench.flops}
-        options.json.write_text(json.dumps({"ceilings": ceilings, "kernels": bench.rows}, indent=1) + "\n")
+        options.json.write_text(json.dumps({**header(), "ceilings": ceilings, "kernels": bench.rows}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from typing import Any
 
 import torch
 from fidelity import load_reference
+from support.report import header
 
 from llmc.runtime import SamplingParams, load_engine
 
@@ -102,7 +103,11 @@ def main() -> None:
     decode = medians({name: (lambda r=rival: r.decode(prompt)) for name, rival in rivals.items()})
     prefill = medians({name: (lambda r=rival: r.prefill(long)) for name, rival in rivals.items()})
 
-    report: dict[str, Any] = {"threads": options.threads, "prompt": PROMPT, "prefill_tokens": PREFILL}
+    report = header(options.engine) | {
+        "threads": options.threads,
+        "prompt": PROMPT,
+        "prefill_tokens": PREFILL,
+    }
     for what, seconds, tokens in (("decode", decode, 1), ("prefill", prefill, PREFILL)):
         rates = {name: tokens / took for name, took in seconds.items()}
         best = max(rate for name, rate in rates.items() if name != "llmc")
@@ -111,7 +116,7 @@ def main() -> None:
             print(f"{what:8} {name:18} {rate:9.1f} tokens/s")
         print(f"{what:8} llmc over the better transformers: {rates['llmc'] / best:.2f}x", flush=True)
     if options.out:
-        options.out.write_text(json.dumps(report, indent=1, sort_keys=True) + "\n")
+        options.out.write_text(json.dumps(report, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -315,7 +315,7 @@ class Sample(Problem):
         if 0 < k < self.vocab:
             kept &= x >= x.topk(k).values[-1]
         if self.top_p[r] < 1:
-            ordered, order = x.masked_fill(~kept, -float("inf")).sort(descending=True)
+            ordered, _ = x.masked_fill(~kept, -float("inf")).sort(descending=True)
             mass = ordered.softmax(0).cumsum(0)
             last = int((mass < self.top_p[r].double()).sum())
             kept &= x >= ordered[min(last, self.vocab - 1)]

@@ -20,6 +20,9 @@ import torch
 from cuda import Kernel
 from references import PROBLEMS, Problem
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "python"))
+from support.report import header
+
 BLOCK = 64
 
 
@@ -93,9 +96,9 @@ def main() -> int:
                 flush=True,
             )
     failed = [row for row in rows if not row["passed"]]
-    report = {"device": torch.cuda.get_device_name(), "torch": torch.__version__, "seed": seed, "rows": rows}
+    report = {**header(), "torch": torch.__version__, "seed": seed, "rows": rows}
     if options.out:
-        options.out.write_text(json.dumps(report, indent=1))
+        options.out.write_text(json.dumps(report, indent=1) + "\n")
     print(f"{len(rows) - len(failed)} passed, {len(failed)} failed")
     return 1 if failed else 0
 

@@ -24,6 +24,7 @@ from ceilings import measure
 from cuda import Kernel
 from references import Attention, Linear
 from run_cases import bind
+from support.report import header
 
 TOKENS = [1, 8, 16, 32, 64, 128, 512, 1024, 4096, 8192]
 COPIES_BYTES = 1.2e9
@@ -140,7 +141,7 @@ def main() -> int:
             for name, lengths in ATTENTION.items():
                 report(case["name"], name, time_attention(options.folder, case, name, lengths, cache))
     if options.out:
-        options.out.write_text(json.dumps({"ceilings": ceilings, "rows": rows}, indent=1))
+        options.out.write_text(json.dumps({**header(), "ceilings": ceilings, "rows": rows}, indent=1) + "\n")
     return 0
 
 

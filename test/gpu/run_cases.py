@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from cuda import Kernel
+from driver import Kernel
 from references import PROBLEMS, Problem
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "python"))

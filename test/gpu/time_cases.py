@@ -21,7 +21,7 @@ from typing import Any
 
 import torch
 from ceilings import measure
-from cuda import Kernel
+from driver import Kernel
 from references import Attention, Linear
 from run_cases import bind
 from support.report import header

@@ -45,7 +45,7 @@ test: install ## Everything that needs no GPU: lit, C++ and Python tests
 	@$(MAKE) --no-print-directory --keep-going run-lit run-cpp run-pytest
 
 .PHONY: test-slow
-test-slow: install ## The tests that take minutes: every family, 405B, SmolLM2
+test-slow: install model ## The tests that take minutes: every family, 405B, SmolLM2
 	$(PY) -m pytest -m slow
 
 .PHONY: lit
@@ -56,7 +56,12 @@ cpp-test: install run-cpp ## The C++ unit tests
 pytest: install run-pytest ## The Python tests; PYTEST_ARGS="-k name"
 .PHONY: gpu-test
 gpu-test: install ## The tests that need an NVIDIA GPU
-	$(PY) -m pytest test/gpu $(PYTEST_ARGS)
+	$(PY) -m pytest test/gpu -m gpu
+
+# The real weights that some tests take, downloaded once.
+.PHONY: model
+model:
+	@$(PY) tools/smollm2.py >/dev/null
 
 # Without the install in front, for `make test`.
 .PHONY: run-lit run-cpp run-pytest
@@ -64,7 +69,7 @@ run-lit:
 	lit $(LIT_ARGS) $(BUILD)/test/lit
 run-cpp:
 	ctest --test-dir $(BUILD) --output-on-failure -L cpp
-run-pytest:
+run-pytest: model
 	$(PY) -m pytest $(PYTEST_ARGS)
 
 .PHONY: lint

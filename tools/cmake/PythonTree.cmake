@@ -23,7 +23,7 @@ function(llmc_link_python source link)
   endif()
 endfunction()
 
-# Whole folders, see [tool.scikit-build.wheel.packages] in pyproject.toml.
+# Whole folders, see [tool.scikit-build.wheel.force-include] in pyproject.toml.
 llmc_link_python(frontends frontends)
 llmc_link_python(codegen codegen)
 llmc_link_python(compiler compiler)

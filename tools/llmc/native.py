@@ -28,7 +28,7 @@ def _library_dirs() -> list[str]:
     return [str(Path(root) / "lib") for root in roots]
 
 
-def _exec(tool: str) -> None:
+def _exec_mlir_tool(tool: str) -> None:
     path = str(native_path(f"bin/{tool}"))
     # The binary's own RPATH serves when llmc lies beside `mlir`; this also
     # serves an environment stacked on the one that has `mlir`.
@@ -39,9 +39,15 @@ def _exec(tool: str) -> None:
 
 def llmc_opt() -> None:
     """The script `llmc-opt`."""
-    _exec("llmc-opt")
+    _exec_mlir_tool("llmc-opt")
 
 
 def llmc_lsp_server() -> None:
     """The script `llmc-lsp-server`."""
-    _exec("llmc-lsp-server")
+    _exec_mlir_tool("llmc-lsp-server")
+
+
+def llmc_run() -> None:
+    """The script `llmc-run`: the C++ program itself, which needs no Python once it is found."""
+    path = str(native_path("bin/llmc-run"))
+    os.execv(path, [path, *sys.argv[1:]])

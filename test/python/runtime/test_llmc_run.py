@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 
 import pytest
 
@@ -26,6 +27,13 @@ def test_prints_the_tokens_that_python_sees(toy):
     result = run(toy, "--tokens", "1,2,3", "--max-tokens=9", "--ignore-eos")
     assert result.returncode == 0
     assert [int(id) for id in result.stdout.split()] == expected[0].outputs[0].token_ids
+
+
+def test_is_a_script_of_the_package(toy):
+    code = "from llmc.native import llmc_run; llmc_run()"
+    command = [sys.executable, "-c", code, str(toy), "--tokens", "1,2,3", "--max-tokens=9"]
+    script = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert script.stdout == run(toy, "--tokens", "1,2,3", "--max-tokens=9").stdout != ""
 
 
 def test_prompt_file_and_sampling(toy, tmp_path):

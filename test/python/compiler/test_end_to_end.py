@@ -7,16 +7,28 @@ import tiny_llama
 from llmc.compiler.cli import main
 
 PROMPT = [256, 72, 101, 108, 108, 111, 44, 32, 119, 111, 114, 108, 100]
+HEAD_64, HEAD_128 = {"head_dim": 64}, {"head_dim": 128}
+MHA, TIED = {"num_key_value_heads": 4}, {"tie_word_embeddings": True}
+
+
+def rope(**parameters):
+    # Positions up to 256 leave the original 64 behind, so that the scaling shows.
+    return {"rope_parameters": {"rope_theta": 10000.0, "factor": 4.0, **parameters}}
+
+
+LLAMA3 = rope(
+    rope_type="llama3", low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=64,
+)  # fmt: skip
+LINEAR = rope(rope_type="linear")
+YARN = rope(rope_type="yarn", original_max_position_embeddings=64)
+
 VARIANTS = {
-    "gqa": {},
-    "mha, head dim 128, tied": {"num_key_value_heads": 4, "head_dim": 128, "tie_word_embeddings": True},
-    "llama3 rope": {
-        "rope_parameters": {
-            "rope_type": "llama3", "rope_theta": 500000.0, "factor": 8.0, "low_freq_factor": 1.0,
-            "high_freq_factor": 4.0, "original_max_position_embeddings": 64,
-        }
-    },
-}  # fmt: skip
+    "gqa, head dim 16": {},
+    "mha, head dim 128, tied": {**MHA, **HEAD_128, **TIED},
+    "gqa, head dim 64, llama3 rope": {**HEAD_64, **LLAMA3},
+    "mha, head dim 64, tied, linear rope": {**MHA, **HEAD_64, **TIED, **LINEAR},
+    "gqa, head dim 128, yarn rope": {**HEAD_128, **YARN},
+}
 
 
 @pytest.fixture(scope="module", params=VARIANTS.values(), ids=VARIANTS.keys())
@@ -43,7 +55,7 @@ def test_logits_agree_with_transformers(compiled, reference):
 
     from llmc.runtime import load_engine
 
-    sequences = [PROMPT, PROMPT[:1], PROMPT[3:8] * 9]
+    sequences = [PROMPT, PROMPT[:1], PROMPT[3:8] * 9, PROMPT * 15]
     with load_engine(compiled[1]) as engine:
         logits = engine.forward(sequences)
     for ids, found in zip(sequences, logits, strict=True):

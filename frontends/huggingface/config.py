@@ -25,9 +25,14 @@ _MATH_FIELD = re.compile(
 )
 
 
+#: What the metadata of every .gguf file of a decoder says.
+_GGUF_SIZES = ("block_count", "context_length", "embedding_length", "attention.head_count")
+
+
 def load_config(path: Path) -> PretrainedConfig:
     """The configuration of a Hugging Face folder."""
     import transformers
+    from huggingface_hub.errors import StrictDataclassError
 
     raw = json.loads((path / "config.json").read_text(encoding="utf-8"))
     rope.check_types(raw.get("rope_scaling"))
@@ -40,6 +45,8 @@ def load_config(path: Path) -> PretrainedConfig:
         if raw["model_type"] not in transformers.CONFIG_MAPPING:
             raise FrontendError(f"unknown architecture: model_type '{raw['model_type']}' in {path}") from None
         raise FrontendError(f"{path / 'config.json'}: {_first_line(error)}") from None
+    except StrictDataclassError as error:  # a field of a wrong type: the second line says which
+        raise FrontendError(f"{path / 'config.json'}: {' '.join(str(error).split())}") from None
     _check_supported(config, raw)
     return config
 
@@ -67,11 +74,15 @@ def load_gguf_config(path: Path, fields: dict[str, Any]) -> PretrainedConfig:
     """The configuration of a .gguf file, with the rope scaling that transformers' own reader leaves out."""
     import transformers
 
+    # transformers fills what is not there with the sizes of some other model.
+    architecture = fields["general.architecture"]
+    missing = [key for name in _GGUF_SIZES if (key := f"{architecture}.{name}") not in fields]
+    if missing:
+        raise FrontendError(f"{path} lacks the metadata {', '.join(missing)}; convert the model again")
     try:
         config = transformers.AutoConfig.from_pretrained(path.parent, gguf_file=path.name, local_files_only=True)
     except (ValueError, KeyError, TypeError, OSError) as error:
         raise FrontendError(f"{path}: {_first_line(error)}") from None
-    architecture = fields["general.architecture"]
     scaling = {
         key.removeprefix(f"{architecture}.rope.scaling."): value
         for key, value in fields.items()

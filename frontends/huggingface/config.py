@@ -41,17 +41,20 @@ def load_config(path: Path) -> PretrainedConfig:
         config = transformers.AutoConfig.from_pretrained(path, local_files_only=True, trust_remote_code=False)
     except KeyError as error:
         raise FrontendError(f"{path / 'config.json'}: missing or unknown entry {error}") from None
-    except (ValueError, TypeError, OSError) as error:
+    except StrictDataclassError as error:  # a field of a wrong type: the second line says which
+        raise FrontendError(f"{path / 'config.json'}: {' '.join(str(error).split())}") from None
+    except Exception as error:  # what transformers raises on a config is about the config
         if raw["model_type"] not in transformers.CONFIG_MAPPING:
             raise FrontendError(f"unknown architecture: model_type '{raw['model_type']}' in {path}") from None
         raise FrontendError(f"{path / 'config.json'}: {_first_line(error)}") from None
-    except StrictDataclassError as error:  # a field of a wrong type: the second line says which
-        raise FrontendError(f"{path / 'config.json'}: {' '.join(str(error).split())}") from None
     _check_supported(config, raw)
     return config
 
 
 def _check_supported(config: PretrainedConfig, raw: dict[str, Any]) -> None:
+    names = raw.get("architectures") or []
+    if not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
+        raise FrontendError(f"config.json: architectures must be a list of class names, found {names!r}")
     quantization = raw.get("quantization_config")
     if quantization:
         method = quantization.get("quant_method", "unknown") if isinstance(quantization, dict) else "unknown"

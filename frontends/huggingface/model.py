@@ -36,7 +36,7 @@ def build_model(
         if error.args == (attention.IMPLEMENTATION,):
             raise FrontendError(_NO_INTERFACE.format(config.model_type)) from None
         raise FrontendError(f"cannot build a {config.model_type} model from its config: no entry {error}") from None
-    except (ValueError, TypeError, AttributeError, ImportError, RuntimeError) as error:
+    except (ValueError, TypeError, AttributeError, ImportError, RuntimeError, ArithmeticError) as error:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise FrontendError(f"cannot build a {config.model_type} model from its config: {reason}") from None
     _refuse_experts(model)

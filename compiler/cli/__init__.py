@@ -26,6 +26,7 @@ SUBCOMMANDS = {
     "compile": "compile a checkpoint into an engine",
     "run": "complete one prompt",
     "chat": "talk to a model",
+    "bench": "measure how fast an engine runs, kernel by kernel with --profile",
     "inspect": "show what is in an engine",
     "refit": "bind the weights of a checkpoint to a stripped engine",
 }

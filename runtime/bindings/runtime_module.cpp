@@ -115,13 +115,17 @@ private:
 using Ids =
     nb::ndarray<const int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-class Engine {
-public:
-  Engine(const std::string &path, int num_threads, int device,
-         int64_t kv_cache_tokens, int64_t kv_cache_bytes,
-         double free_memory_fraction, int max_batch_size, int max_num_tokens,
-         int policy, int verify_weights,
-         const std::optional<std::string> &cuda_library, bool cuda_graphs) {
+// What Python passes to load an engine; see llmc_engine_options.
+struct LoadOptions {
+  int num_threads, device;
+  int64_t kv_cache_tokens, kv_cache_bytes;
+  double free_memory_fraction;
+  int max_batch_size, max_num_tokens, policy, verify_weights;
+  std::optional<std::string> cuda_library;
+  bool cuda_graphs;
+
+  // Valid while this lives.
+  llmc_engine_options options() const {
     llmc_engine_options options = llmc_engine_options_default();
     options.num_threads = num_threads;
     options.device = device;
@@ -134,8 +138,16 @@ public:
     options.verify_weights = static_cast<llmc_verify>(verify_weights);
     options.cuda_library = cuda_library ? cuda_library->c_str() : nullptr;
     options.cuda_graphs = cuda_graphs;
+    return options;
+  }
+};
+
+class Engine {
+public:
+  Engine(const std::string &path, const LoadOptions &options) {
+    llmc_engine_options native = options.options();
     nb::gil_scoped_release release;
-    check(llmc_engine_load(path.c_str(), &options, &engine_));
+    check(llmc_engine_load(path.c_str(), &native, &engine_));
   }
   ~Engine() { close(); }
   Engine(const Engine &) = delete;
@@ -241,6 +253,48 @@ private:
   llmc_engine *engine_ = nullptr;
 };
 
+class Profiler {
+public:
+  Profiler(const std::string &path, const LoadOptions &options) {
+    llmc_engine_options native = options.options();
+    nb::gil_scoped_release release;
+    check(llmc_profiler_load(path.c_str(), &native, &profiler_));
+  }
+  ~Profiler() { close(); }
+  Profiler(const Profiler &) = delete;
+
+  void close() {
+    nb::gil_scoped_release release;
+    llmc_profiler_free(std::exchange(profiler_, nullptr));
+  }
+
+  double bandwidth() {
+    nb::gil_scoped_release release;
+    double result = 0;
+    check(llmc_profiler_bandwidth(profiler_, &result));
+    return result;
+  }
+
+  nb::tuple step(int num_sequences, int num_tokens, int context, int repeats) {
+    double seconds = 0;
+    const llmc_kernel_time *times = nullptr;
+    size_t count = 0;
+    {
+      nb::gil_scoped_release release;
+      check(llmc_profiler_step(profiler_, num_sequences, num_tokens, context,
+                               repeats, &seconds, &times, &count));
+    }
+    nb::list kernels;
+    for (size_t i = 0; i < count; ++i)
+      kernels.append(nb::make_tuple(times[i].name, times[i].num_launches,
+                                    times[i].seconds));
+    return nb::make_tuple(seconds, kernels);
+  }
+
+private:
+  llmc_profiler *profiler_ = nullptr;
+};
+
 } // namespace
 
 NB_MODULE(_runtime, m) {
@@ -276,15 +330,38 @@ NB_MODULE(_runtime, m) {
       .def("cancel", &Request::cancel)
       .def("raise_error", &Request::raise_error);
 
-  nb::class_<Engine>(m, "Engine")
+  nb::class_<LoadOptions>(m, "LoadOptions")
       .def(
-          nb::init<const std::string &, int, int, int64_t, int64_t, double, int,
-                   int, int, int, const std::optional<std::string> &, bool>(),
-          "path"_a, nb::kw_only(), "num_threads"_a = 0, "device"_a = 0,
+          "__init__",
+          [](LoadOptions *self, int num_threads, int device,
+             int64_t kv_cache_tokens, int64_t kv_cache_bytes,
+             double free_memory_fraction, int max_batch_size,
+             int max_num_tokens, int policy, int verify_weights,
+             const std::optional<std::string> &cuda_library, bool cuda_graphs) {
+            new (self) LoadOptions{num_threads,          device,
+                                   kv_cache_tokens,      kv_cache_bytes,
+                                   free_memory_fraction, max_batch_size,
+                                   max_num_tokens,       policy,
+                                   verify_weights,       cuda_library,
+                                   cuda_graphs};
+          },
+          nb::kw_only(), "num_threads"_a = 0, "device"_a = 0,
           "kv_cache_tokens"_a = 0, "kv_cache_bytes"_a = 0,
           "free_memory_fraction"_a = 0.0, "max_batch_size"_a = 0,
           "max_num_tokens"_a = 0, "policy"_a = 0, "verify_weights"_a = 0,
-          "cuda_library"_a = nb::none(), "cuda_graphs"_a = true)
+          "cuda_library"_a = nb::none(), "cuda_graphs"_a = true);
+
+  nb::class_<Profiler>(m, "Profiler")
+      .def(nb::init<const std::string &, const LoadOptions &>(), "path"_a,
+           "options"_a)
+      .def("close", &Profiler::close)
+      .def("bandwidth", &Profiler::bandwidth)
+      .def("step", &Profiler::step, "num_sequences"_a, "num_tokens"_a,
+           "context"_a, "repeats"_a = 5);
+
+  nb::class_<Engine>(m, "Engine")
+      .def(nb::init<const std::string &, const LoadOptions &>(), "path"_a,
+           "options"_a)
       .def("close", &Engine::close)
       .def("info", &Engine::info)
       .def("stats", &Engine::stats)

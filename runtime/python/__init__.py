@@ -15,6 +15,7 @@ from llmc.runtime.errors import (
 )
 from llmc.runtime.llm import LLM
 from llmc.runtime.outputs import CompletionDelta, CompletionOutput, RequestOutput
+from llmc.runtime.profiler import KernelProfile, Profiler, StepProfile
 from llmc.runtime.sampling_params import SamplingParams
 
 __all__ = [
@@ -26,11 +27,14 @@ __all__ = [
     "Engine",
     "EngineError",
     "EngineNotFoundError",
+    "KernelProfile",
     "KvCacheConfig",
+    "Profiler",
     "RequestOutput",
     "RequestRefusedError",
     "SamplingParams",
     "SchedulerConfig",
+    "StepProfile",
     "StrippedEngineError",
     "UnsupportedEngineError",
     "load_engine",

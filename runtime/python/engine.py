@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from llmc.runtime import _runtime
-from llmc.runtime.config import POLICIES, VERIFY, KvCacheConfig, SchedulerConfig
+from llmc.runtime.config import KvCacheConfig, SchedulerConfig
+from llmc.runtime.load_options import load_options
 from llmc.runtime.outputs import CompletionDelta, RequestOutput
 from llmc.runtime.request_state import RequestState
 from llmc.runtime.sampling_params import SamplingParams
@@ -41,22 +42,18 @@ class Engine:
         cuda_library: str | None = None,
         cuda_graphs: bool = True,
     ) -> None:
-        kv = kv_cache_config or KvCacheConfig()
-        scheduler = scheduler_config or SchedulerConfig()
         self.path = Path(path)
         self._native = _runtime.Engine(
             str(self.path),
-            num_threads=num_threads or 0,
-            device=device,
-            kv_cache_tokens=kv.max_tokens or 0,
-            kv_cache_bytes=kv.max_bytes or 0,
-            free_memory_fraction=kv.free_memory_fraction or 0.0,
-            max_batch_size=scheduler.max_batch_size or 0,
-            max_num_tokens=scheduler.max_num_tokens or 0,
-            policy=_choice("policy", scheduler.policy, POLICIES),
-            verify_weights=_choice("verify_weights", verify_weights, VERIFY),
-            cuda_library=cuda_library,
-            cuda_graphs=cuda_graphs,
+            load_options(
+                num_threads=num_threads,
+                device=device,
+                kv_cache_config=kv_cache_config,
+                scheduler_config=scheduler_config,
+                verify_weights=verify_weights,
+                cuda_library=cuda_library,
+                cuda_graphs=cuda_graphs,
+            ),
         )
         self._request_ids = itertools.count()
 
@@ -200,12 +197,6 @@ class Engine:
 def load_engine(path: str | os.PathLike[str], **options: Any) -> Engine:
     """Loads an engine folder or archive; the options are those of :class:`Engine`."""
     return Engine(path, **options)
-
-
-def _choice(name: str, value: str, choices: Mapping[str, int]) -> int:
-    if value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(choices)}; found {value!r}")
-    return choices[value]
 
 
 def _int32(values: Sequence[int]) -> npt.NDArray[np.int32]:

@@ -93,6 +93,15 @@ public:
   virtual void replay(int, size_t) {}
   virtual GraphStats graph_stats() const { return {}; }
 
+  // Seconds of one pass over the launches, which are in the stream back to
+  // back: the median of `repeats`. For profiles; nothing else runs meanwhile.
+  virtual double time(std::span<const PreparedLaunch> launches,
+                      int repeats) = 0;
+
+  // Bytes per second at which the device copies its memory, read and written
+  // bytes together: the ceiling of kernels that move bytes.
+  virtual double copy_bandwidth() = 0;
+
   // Makes room for outputs of so many bytes, so that a step allocates nothing.
   virtual void reserve_output(size_t bytes) = 0;
 

@@ -2,6 +2,7 @@
 
 #include "engine.h"
 #include "error.h"
+#include "load_model.h"
 
 #include <random>
 
@@ -10,6 +11,10 @@ struct llmc_engine {
 };
 struct llmc_request {
   std::shared_ptr<llmc::RequestStream> stream;
+};
+struct llmc_profiler {
+  llmc::LoadedModel model;
+  std::vector<llmc_kernel_time> kernels; // of the last step
 };
 
 namespace {
@@ -230,6 +235,50 @@ llmc_status llmc_engine_forward(llmc_engine *engine, const int32_t *tokens,
                  " rows need ", expected, " floats of logits, the buffer has ",
                  logits_size);
     engine->engine->score(sequences, chunk_tokens, logits);
+  });
+}
+
+llmc_status llmc_profiler_load(const char *path,
+                               const llmc_engine_options *options,
+                               llmc_profiler **out) {
+  return guarded([&] {
+    require(path && out, "llmc_profiler_load: path and out must not be NULL");
+    *out = nullptr;
+    *out = new llmc_profiler{
+        llmc::load_model(path,
+                         options ? *options : llmc_engine_options_default()),
+        {}};
+  });
+}
+
+void llmc_profiler_free(llmc_profiler *profiler) { delete profiler; }
+
+llmc_status llmc_profiler_bandwidth(llmc_profiler *profiler,
+                                    double *bytes_per_second) {
+  return guarded([&] {
+    require(profiler && bytes_per_second,
+            "llmc_profiler_bandwidth: NULL argument");
+    *bytes_per_second = profiler->model.runner->copy_bandwidth();
+  });
+}
+
+llmc_status llmc_profiler_step(llmc_profiler *profiler, int32_t num_sequences,
+                               int32_t num_tokens, int32_t context,
+                               int32_t repeats, double *step_seconds,
+                               const llmc_kernel_time **kernels,
+                               size_t *num_kernels) {
+  return guarded([&] {
+    require(profiler && step_seconds && kernels && num_kernels,
+            "llmc_profiler_step: NULL argument");
+    llmc::StepProfile profile = profiler->model.runner->profile(
+        num_sequences, num_tokens, context, repeats);
+    profiler->kernels.clear();
+    for (const llmc::KernelTime &time : profile.kernels)
+      profiler->kernels.push_back(
+          {time.kernel->name.c_str(), time.num_launches, time.seconds});
+    *step_seconds = profile.seconds;
+    *kernels = profiler->kernels.data();
+    *num_kernels = profiler->kernels.size();
   });
 }
 

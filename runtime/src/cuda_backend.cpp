@@ -3,6 +3,7 @@
 #include "backend.h"
 #include "cuda_driver.h"
 #include "cuda_graphs.h"
+#include "cuda_timing.h"
 #include "error.h"
 #include "thread_pool.h"
 
@@ -250,6 +251,15 @@ public:
            " tokens: ", driver_.error_text(result));
   }
   GraphStats graph_stats() const override { return graphs_.stats(); }
+
+  double time(std::span<const PreparedLaunch> launches, int repeats) override {
+    make_current();
+    return time_launches(driver_, stream_, launches, repeats);
+  }
+  double copy_bandwidth() override {
+    make_current();
+    return time_copy(driver_, stream_);
+  }
 
   void reserve_output(size_t bytes) override {
     if (bytes <= output_bytes_)

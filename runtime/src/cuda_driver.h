@@ -100,12 +100,15 @@ enum TensorMapType {
     (DevicePtr target, const void *source, size_t bytes, Stream stream))       \
   X(Result, cuMemcpyDtoHAsync_v2,                                              \
     (void *target, DevicePtr source, size_t bytes, Stream stream))             \
+  X(Result, cuMemcpyDtoDAsync_v2,                                              \
+    (DevicePtr target, DevicePtr source, size_t bytes, Stream stream))         \
   X(Result, cuStreamCreate, (Stream * stream, unsigned flags))                 \
   X(Result, cuStreamSynchronize, (Stream stream))                              \
   X(Result, cuStreamDestroy_v2, (Stream stream))                               \
   X(Result, cuEventCreate, (Event * event, unsigned flags))                    \
   X(Result, cuEventRecord, (Event event, Stream stream))                       \
   X(Result, cuEventSynchronize, (Event event))                                 \
+  X(Result, cuEventElapsedTime, (float *milliseconds, Event start, Event end)) \
   X(Result, cuEventDestroy_v2, (Event event))                                  \
   X(Result, cuModuleLoadData, (Module * module, const void *image))            \
   X(Result, cuModuleUnload, (Module module))                                   \

@@ -1,83 +1,25 @@
 #include "engine.h"
 
 #include "error.h"
+#include "load_model.h"
 #include "thread_pool.h"
 
 #include <algorithm>
 
 namespace llmc {
 
-namespace {
-
-constexpr size_t kVerifyWeightsBelow = size_t{1} << 30;
-
-std::unique_ptr<Backend> make_backend(const TargetInfo &target,
-                                      const llmc_engine_options &options) {
-  if (target.name == "host")
-    return make_host_backend(target, {.num_threads = options.num_threads});
-  return make_cuda_backend(
-      target, {.device = options.device,
-               .library = options.cuda_library ? options.cuda_library : "",
-               .graphs = options.cuda_graphs != 0});
-}
-
-bool wants_verification(llmc_verify verify, const Manifest &manifest) {
-  if (verify != LLMC_VERIFY_AUTO)
-    return verify == LLMC_VERIFY_ALWAYS;
-  size_t bytes = 0;
-  for (const WeightInfo &weight : manifest.weights)
-    bytes += weight.bytes();
-  return bytes < kVerifyWeightsBelow;
-}
-
-int narrowed(const char *name, int wanted, int limit) {
-  if (wanted < 0)
-    fail(LLMC_INVALID_ARGUMENT, name, " must not be negative, found ", wanted);
-  if (wanted > limit)
-    fail(LLMC_INVALID_ARGUMENT, name, " ", wanted,
-         " is above the engine's limit ", limit,
-         "; recompile it with a larger --", name);
-  return wanted == 0 ? limit : wanted;
-}
-
-} // namespace
-
 std::unique_ptr<Engine> Engine::load(const std::string &path,
                                      const llmc_engine_options &options) {
   std::unique_ptr<Engine> engine(new Engine);
-  EngineFile file = EngineFile::open(path);
-  engine->manifest_ = file.manifest();
-  const Manifest &manifest = engine->manifest_;
-  const Limits &limits = manifest.limits;
-
-  // In the order in which a mistake is cheapest to find: target, parts, plan,
-  // weights.
-  std::unique_ptr<Backend> backend = make_backend(manifest.target, options);
-  file.verify_parts();
-  Plan plan = file.read_plan();
-  std::map<std::string, TensorView> weights = file.read_weights();
-  if (wants_verification(options.verify_weights, manifest))
-    EngineFile::verify_weights(manifest, weights, available_physical_cores());
-  for (const CodeObject &code : plan.code)
-    backend->load_code(code, file.part(code.path));
-
-  SchedulerConfig &config = engine->config_;
-  config.policy = options.policy;
-  config.max_num_tokens =
-      narrowed("max_num_tokens", options.max_num_tokens, limits.max_num_tokens);
-  config.max_batch_size =
-      narrowed("max_batch_size", options.max_batch_size, limits.max_batch_size);
-  config.max_batch_size = std::min(
-      {config.max_batch_size, config.max_num_tokens, plan.max_logit_rows});
-
-  engine->runner_ = std::make_unique<ModelRunner>(
-      std::move(backend), manifest, std::move(plan), weights,
-      KvCacheOptions{options.kv_cache_tokens, options.kv_cache_bytes,
-                     options.free_memory_fraction});
+  LoadedModel model = load_model(path, options);
+  engine->manifest_ = std::move(model.manifest);
+  engine->config_ = model.config;
+  engine->runner_ = std::move(model.runner);
   engine->kv_cache_ = std::make_unique<KvCacheManager>(
-      engine->runner_->num_blocks(), limits.block_size);
-  engine->executor_ = std::make_unique<Executor>(
-      *engine->runner_, *engine->kv_cache_, config, manifest.model);
+      engine->runner_->num_blocks(), engine->manifest_.limits.block_size);
+  engine->executor_ =
+      std::make_unique<Executor>(*engine->runner_, *engine->kv_cache_,
+                                 engine->config_, engine->manifest_.model);
   return engine;
 }
 

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <dlfcn.h>
 #include <fstream>
@@ -37,6 +38,19 @@ void check_target(const TargetInfo &target) {
     fail(LLMC_UNSUPPORTED,
          "the engine needs CPU features that this machine does not offer:",
          missing, "; recompile it here with `llmc compile --target host`");
+}
+
+template <class F> double median_seconds(int repeats, const F &body) {
+  std::vector<double> seconds;
+  for (int i = 0; i < std::max(repeats, 1); ++i) {
+    auto start = std::chrono::steady_clock::now();
+    body();
+    seconds.push_back(
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+            .count());
+  }
+  std::sort(seconds.begin(), seconds.end());
+  return seconds[seconds.size() / 2];
 }
 
 class HostBackend final : public Backend {
@@ -165,6 +179,31 @@ public:
           },
           &context);
     }
+  }
+
+  double time(std::span<const PreparedLaunch> launches, int repeats) override {
+    run(launches, 0); // brings the weights in
+    return median_seconds(repeats, [&] { run(launches, 0); });
+  }
+
+  double copy_bandwidth() override {
+    static constexpr size_t kBytes = size_t{128} << 20, kTile = size_t{1} << 20;
+    struct Buffers {
+      std::vector<std::byte> source, target;
+    } buffers{std::vector<std::byte>(kBytes), std::vector<std::byte>(kBytes)};
+    auto copy = [&] {
+      pool_.run(
+          kBytes / kTile,
+          [](const void *c, int64_t tile) {
+            auto *b = static_cast<const Buffers *>(c);
+            size_t at = static_cast<size_t>(tile) * kTile;
+            std::memcpy(const_cast<std::byte *>(b->target.data()) + at,
+                        b->source.data() + at, kTile);
+          },
+          &buffers);
+    };
+    copy();
+    return 2.0 * kBytes / median_seconds(5, copy);
   }
 
   void reserve_output(size_t) override {} // outputs are read in place

@@ -120,6 +120,48 @@ void ModelRunner::run(const Batch &batch, const KvCacheManager &kv_cache) {
                  inputs_.used_bytes(batch.size()));
 }
 
+StepProfile ModelRunner::profile(int sequences, int tokens, int context,
+                                 int repeats) {
+  KvCacheManager kv_cache(num_blocks_, limits_.block_size);
+  auto require = [](bool condition, const auto &...message) {
+    if (!condition)
+      fail(LLMC_INVALID_ARGUMENT, message...);
+  };
+  require(sequences >= 1 && tokens >= 1 && context >= tokens,
+          "a step needs sequences, tokens >= 1 and context >= tokens, found ",
+          sequences, ", ", tokens, " and ", context);
+  require(int64_t{sequences} * tokens <= limits_.max_num_tokens &&
+              sequences <= limits_.max_batch_size &&
+              sequences <= plan_.max_logit_rows,
+          "a step of ", sequences, " sequences with ", tokens,
+          " tokens each exceeds the engine's limits: max_batch_size ",
+          limits_.max_batch_size, ", max_num_tokens ", limits_.max_num_tokens);
+  require(context <= limits_.max_seq_len, "a context of ", context,
+          " tokens exceeds max_seq_len ", limits_.max_seq_len);
+  int64_t blocks = int64_t{sequences} * kv_cache.blocks_for(context);
+  require(blocks < num_blocks_, sequences, " sequences of ", context,
+          " tokens need ", blocks, " KV blocks, the pool has ",
+          num_blocks_ - 1);
+
+  std::vector<Sequence> parts(static_cast<size_t>(sequences));
+  Batch batch;
+  for (Sequence &sequence : parts) {
+    sequence.tokens.resize(static_cast<size_t>(context));
+    for (int i = 0; i < context; ++i)
+      sequence.tokens[static_cast<size_t>(i)] = i % vocab_size_;
+    if (!kv_cache.allocate_slots(sequence, context))
+      fail(LLMC_INTERNAL, "the KV pool has fewer blocks than it says");
+    sequence.num_computed_tokens = context - tokens;
+    batch.add(sequence, tokens);
+    batch.want_logits(tokens - 1);
+  }
+  backend_->wait_for_staging();
+  write_inputs(batch, kv_cache);
+  return executor_->profile(
+      {.T = batch.num_tokens, .S = sequences, .R = sequences, .NB = 0, .B = 0},
+      inputs_.used_bytes(sequences), repeats);
+}
+
 void ModelRunner::write_inputs(const Batch &batch,
                                const KvCacheManager &kv_cache) {
   std::byte *block = step_block_.staging;

@@ -33,6 +33,12 @@ public:
   // caller moves num_computed_tokens.
   void run(const Batch &batch, const KvCacheManager &kv_cache);
 
+  // Times a step of `sequences` sequences, each with `tokens` new tokens behind
+  // context - tokens cached ones. Overwrites the KV pool: only while nothing
+  // uses it. Throws LLMC_INVALID_ARGUMENT with the limits.
+  StepProfile profile(int sequences, int tokens, int context, int repeats);
+  double copy_bandwidth() { return backend_->copy_bandwidth(); }
+
   // Results of the last run; they wait for it. Each is copied from the device
   // when first asked for: with next_tokens a step moves a few bytes, and its
   // logits only when somebody wants them.

@@ -102,6 +102,24 @@ void PlanExecutor::replay(int rows, size_t input_bytes) {
   backend_.replay(rows, input_bytes);
 }
 
+StepProfile PlanExecutor::profile(const Sizes &sizes, size_t input_bytes,
+                                  int repeats) {
+  run(sizes, input_bytes); // uploads the inputs and loads the code
+  StepProfile profile;
+  profile.seconds = backend_.time(prepared_, repeats);
+  for (size_t i = 0; i < kernels_.size(); ++i) {
+    std::vector<PreparedLaunch> launches;
+    for (const PreparedLaunch &launch : prepared_)
+      if (launch.kernel == kernels_[i])
+        launches.push_back(launch);
+    if (!launches.empty())
+      profile.kernels.push_back({&plan_.kernels[i],
+                                 static_cast<int>(launches.size()),
+                                 backend_.time(launches, repeats)});
+  }
+  return profile;
+}
+
 PlanExecutor::BoundRange &PlanExecutor::range_of(int64_t num_tokens) {
   auto range =
       std::find_if(ranges_.begin(), ranges_.end(), [&](const BoundRange &r) {

@@ -21,6 +21,17 @@ struct PlanMemory {
   uint64_t step_block = 0;
 };
 
+// All launches of one kernel in a step, timed back to back.
+struct KernelTime {
+  const Kernel *kernel;
+  int num_launches;
+  double seconds; // of all of them
+};
+struct StepProfile {
+  double seconds = 0;              // of the whole step
+  std::vector<KernelTime> kernels; // in the plan's order
+};
+
 class PlanExecutor {
 public:
   // `fixed` carries NB and B; `max_rows` is the largest S and R of a step.
@@ -37,6 +48,10 @@ public:
 
   // Replays a step of replay_rows() rows, recording it the first time.
   void replay(int rows, size_t input_bytes);
+
+  // Times a step of `sizes` whose inputs stand in the step block, then each of
+  // its kernels by itself. Results of the step are as after run().
+  StepProfile profile(const Sizes &sizes, size_t input_bytes, int repeats);
 
   uint64_t logits() const { return logits_; }
   uint64_t next_tokens() const { return next_tokens_; } // 0: the host samples

@@ -12,37 +12,16 @@ from __future__ import annotations
 
 import argparse
 import json
-import random
-import statistics
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
-from llmc.runtime import SamplingParams, load_engine
+from llmc.runtime import load_engine
+from llmc.runtime.benchmark import decode_seconds, prefill_seconds
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "python"))
 from support.report import header
-
-
-def prompts_of(count: int, length: int, vocab: int) -> list[dict[str, Any]]:
-    return [{"prompt_token_ids": [random.randrange(3, vocab) for _ in range(length)]} for _ in range(count)]
-
-
-def seconds(engine: Any, prompts: list[dict[str, Any]], tokens: int) -> float:
-    params = SamplingParams(temperature=0.0, max_tokens=tokens, ignore_eos=True)
-    start = time.perf_counter()
-    engine.generate(prompts, params)
-    return time.perf_counter() - start
-
-
-def decode(engine: Any, vocab: int, batch: int, length: int) -> float:
-    """Seconds per decode step: the median of three differences."""
-    few, many = 16, 80
-    prompts = prompts_of(batch, length, vocab)
-    seconds(engine, prompts, 4)
-    steps = [(seconds(engine, prompts, many) - seconds(engine, prompts, few)) / (many - few) for _ in range(3)]
-    return statistics.median(steps)
 
 
 def step_bytes(manifest: dict[str, Any], plan: dict[str, Any], batch: int, context: int) -> int:
@@ -95,9 +74,8 @@ def main() -> int:
     started = time.perf_counter()
     with load_engine(options.engine, num_threads=options.threads, verify_weights="never") as engine:
         report["load_seconds"] = time.perf_counter() - started
-        vocab = manifest["model"]["vocab_size"]
         for batch in options.batch:
-            step = decode(engine, vocab, batch, options.input)
+            step = decode_seconds(engine, batch, options.input)
             row = {"batch": batch, "input": options.input, "seconds_per_step": step, "tokens_per_second": batch / step}
             if "ceilings" in report:
                 floor = step_bytes(manifest, plan, batch, options.input + 48) / report["ceilings"]["read_bytes_per_s"]
@@ -105,9 +83,7 @@ def main() -> int:
             report["decode"].append(row)
             print(json.dumps(row), flush=True)
         for length in options.prefill:
-            prompts = prompts_of(1, length, vocab)
-            seconds(engine, prompts, 1)
-            first = statistics.median(seconds(engine, prompts_of(1, length, vocab), 1) for _ in range(5))
+            first = prefill_seconds(engine, length)
             row = {"tokens": length, "seconds": first, "tokens_per_second": length / first}
             report["prefill"].append(row)
             print(json.dumps(row), flush=True)

@@ -241,6 +241,41 @@ LLMC_API llmc_status llmc_engine_forward(
     size_t num_sequences, const int32_t *rows, const int32_t *num_rows,
     int32_t chunk_tokens, float *logits, size_t logits_size);
 
+/* ---- Profiles
+ * ------------------------------------------------------------------------------------------------
+ */
+
+/* An engine that is loaded to be timed: it serves no requests. One thread at a
+ * time. */
+typedef struct llmc_profiler llmc_profiler;
+
+LLMC_API llmc_status llmc_profiler_load(const char *path,
+                                        const llmc_engine_options *options,
+                                        llmc_profiler **out);
+LLMC_API void llmc_profiler_free(llmc_profiler *profiler);
+
+/* Bytes per second, read and written together, at which the device copies its
+ * own memory; 0 when it has no room for the buffers. */
+LLMC_API llmc_status llmc_profiler_bandwidth(llmc_profiler *profiler,
+                                             double *bytes_per_second);
+
+typedef struct llmc_kernel_time {
+  const char *name; /* of the plan's kernel; owned by the profiler */
+  int32_t num_launches;
+  double seconds; /* of all its launches in the step, back to back */
+} llmc_kernel_time;
+
+/* Times a step of `num_sequences` sequences that each compute `num_tokens`
+ * tokens behind context - num_tokens cached ones (decode: num_tokens = 1), and
+ * each of its kernels; medians of `repeats`. Times are the device's, without
+ * the host's work between steps. `*kernels` is valid until the next call. */
+LLMC_API llmc_status llmc_profiler_step(llmc_profiler *profiler,
+                                        int32_t num_sequences,
+                                        int32_t num_tokens, int32_t context,
+                                        int32_t repeats, double *step_seconds,
+                                        const llmc_kernel_time **kernels,
+                                        size_t *num_kernels);
+
 #ifdef __cplusplus
 }
 #endif

@@ -201,6 +201,18 @@ Result cuMemcpyDtoHAsync_v2(void *target, DevicePtr source, size_t bytes,
       [=] { std::memcpy(target, reinterpret_cast<void *>(source), bytes); });
   return 0;
 }
+Result cuMemcpyDtoDAsync_v2(DevicePtr target, DevicePtr source, size_t bytes,
+                            Stream) {
+  RETURN_FAILURE();
+  REFUSE_IN_CAPTURE();
+  require_inside(source, bytes, "copy");
+  require_inside(target, bytes, "copy");
+  queue.push_back([=] {
+    std::memcpy(reinterpret_cast<void *>(target),
+                reinterpret_cast<void *>(source), bytes);
+  });
+  return 0;
+}
 Result cuStreamCreate(Stream *stream, unsigned) {
   RETURN_FAILURE();
   *stream = reinterpret_cast<Stream>(2);
@@ -229,6 +241,11 @@ Result cuEventSynchronize(Event) {
   REFUSE_IN_CAPTURE();
   run_queue();
   return result_of(__func__);
+}
+Result cuEventElapsedTime(float *milliseconds, Event, Event) {
+  RETURN_FAILURE();
+  *milliseconds = 1;
+  return 0;
 }
 Result cuEventDestroy_v2(Event) { return 0; }
 

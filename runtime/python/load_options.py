@@ -1,0 +1,42 @@
+"""The options of loading an engine, as the runtime takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from llmc.runtime import _runtime
+from llmc.runtime.config import POLICIES, VERIFY, KvCacheConfig, SchedulerConfig
+
+
+def load_options(
+    *,
+    num_threads: int | None = None,
+    device: int = 0,
+    kv_cache_config: KvCacheConfig | None = None,
+    scheduler_config: SchedulerConfig | None = None,
+    verify_weights: str = "auto",
+    cuda_library: str | None = None,
+    cuda_graphs: bool = True,
+) -> _runtime.LoadOptions:
+    """Raises ValueError for a choice that does not exist."""
+    kv = kv_cache_config or KvCacheConfig()
+    scheduler = scheduler_config or SchedulerConfig()
+    return _runtime.LoadOptions(
+        num_threads=num_threads or 0,
+        device=device,
+        kv_cache_tokens=kv.max_tokens or 0,
+        kv_cache_bytes=kv.max_bytes or 0,
+        free_memory_fraction=kv.free_memory_fraction or 0.0,
+        max_batch_size=scheduler.max_batch_size or 0,
+        max_num_tokens=scheduler.max_num_tokens or 0,
+        policy=_choice("policy", scheduler.policy, POLICIES),
+        verify_weights=_choice("verify_weights", verify_weights, VERIFY),
+        cuda_library=cuda_library,
+        cuda_graphs=cuda_graphs,
+    )
+
+
+def _choice(name: str, value: str, choices: Mapping[str, int]) -> int:
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(choices)}; found {value!r}")
+    return choices[value]

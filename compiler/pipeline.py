@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mlir import ir
 
 #: Passes whose diagnostics are about the user's model, not about llmc.
-_CHECKS_OF_THE_MODEL = ("llm-verify-contract",)
+_CHECKS_OF_THE_MODEL = ("llm-verify-contract", "llm-raise-rope", "llm-convert-to-paged", "llm-form-kernels")
 
 
 def kernel_passes(options: ResolvedOptions) -> list[str]:

@@ -4,8 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The `custom<...>` directives of the .td files: an enum as a bare keyword, and one
-// type printed for two operands that share it.
+// The `custom<...>` directives of the .td files: an enum as a bare keyword, one
+// type printed for two operands that share it, and the types of optional
+// operands.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,7 +17,8 @@
 
 namespace llmc::llm {
 
-// AttrT is an EnumAttr of this dialect; its enum class is what getValue returns.
+// AttrT is an EnumAttr of this dialect; its enum class is what getValue
+// returns.
 template <typename AttrT>
 mlir::ParseResult parseBareEnum(mlir::OpAsmParser &parser, AttrT &attr) {
   using EnumT = decltype(std::declval<AttrT>().getValue());
@@ -49,6 +51,29 @@ inline mlir::ParseResult parseSameTypePair(mlir::OpAsmParser &parser,
 inline void printSameTypePair(mlir::OpAsmPrinter &printer, mlir::Operation *,
                               mlir::Type first, mlir::Type) {
   printer << first;
+}
+
+// The types of a norm's operands, of which gamma and beta may each be absent.
+using OptionalOperand = std::optional<mlir::OpAsmParser::UnresolvedOperand>;
+
+inline mlir::ParseResult
+parseNormTypes(mlir::OpAsmParser &parser, const OptionalOperand &gamma,
+               const OptionalOperand &beta, mlir::Type &inputType,
+               mlir::Type &gammaType, mlir::Type &betaType) {
+  if (parser.parseType(inputType) ||
+      (gamma && (parser.parseComma() || parser.parseType(gammaType))) ||
+      (beta && (parser.parseComma() || parser.parseType(betaType))))
+    return mlir::failure();
+  return mlir::success();
+}
+
+inline void printNormTypes(mlir::OpAsmPrinter &printer, mlir::Operation *,
+                           mlir::Value, mlir::Value, mlir::Type inputType,
+                           mlir::Type gammaType, mlir::Type betaType) {
+  printer << inputType;
+  for (mlir::Type type : {gammaType, betaType})
+    if (type)
+      printer << ", " << type;
 }
 
 } // namespace llmc::llm

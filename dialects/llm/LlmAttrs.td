@@ -44,6 +44,7 @@ def Llm_TransposeAttr : Llm_Attr<"Transpose", "transpose"> {
   }];
   let parameters = (ins "::mlir::Attribute":$recipe);
   let assemblyFormat = "`<` $recipe `>`";
+  let genVerifyDecl = 1;
 }
 
 def Llm_ConcatAttr : Llm_Attr<"Concat", "concat"> {
@@ -56,6 +57,7 @@ def Llm_ConcatAttr : Llm_Attr<"Concat", "concat"> {
   let parameters = (ins
     ArrayRefParameter<"::mlir::Attribute">:$parts, "int64_t":$dim);
   let assemblyFormat = "`<` `[` $parts `]` `,` `dim` `=` $dim `>`";
+  let genVerifyDecl = 1;
 }
 
 def Llm_InterleaveAttr : Llm_Attr<"Interleave", "interleave"> {
@@ -72,6 +74,7 @@ def Llm_InterleaveAttr : Llm_Attr<"Interleave", "interleave"> {
   let assemblyFormat = [{
     `<` `[` $parts `]` `,` `dim` `=` $dim `,` `block` `=` $block `>`
   }];
+  let genVerifyDecl = 1;
 }
 
 def Llm_SliceAttr : Llm_Attr<"Slice", "slice"> {
@@ -87,6 +90,7 @@ def Llm_SliceAttr : Llm_Attr<"Slice", "slice"> {
   let assemblyFormat = [{
     `<` $recipe `,` `dim` `=` $dim `,` `begin` `=` $begin `,` `end` `=` $end `>`
   }];
+  let genVerifyDecl = 1;
 }
 
 def Llm_OffsetAttr : Llm_Attr<"Offset", "offset"> {
@@ -99,6 +103,7 @@ def Llm_OffsetAttr : Llm_Attr<"Offset", "offset"> {
   }];
   let parameters = (ins "::mlir::Attribute":$recipe, "::mlir::FloatAttr":$value);
   let assemblyFormat = "`<` $recipe `,` $value `>`";
+  let genVerifyDecl = 1;
 }
 
 def Llm_PanelLayoutAttr : Llm_Attr<"PanelLayout", "panels"> {
@@ -115,6 +120,7 @@ def Llm_PanelLayoutAttr : Llm_Attr<"PanelLayout", "panels"> {
   }];
   let parameters = (ins "int64_t":$rows, "int64_t":$group);
   let assemblyFormat = "`<` `rows` `=` $rows `,` `group` `=` $group `>`";
+  let genVerifyDecl = 1;
 }
 
 #endif // LLMC_DIALECTS_LLM_LLMATTRS_TD

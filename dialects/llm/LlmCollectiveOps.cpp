@@ -25,8 +25,8 @@ static LogicalResult checkShards(Operation *op, Value wide, StringRef wideName,
       failed(checkRank(op, wide, wideName, rank)))
     return failure();
   if (dim < 0 || dim >= rank)
-    return op->emitOpError() << "expected dim in [0, " << rank << "), got "
-                             << dim;
+    return op->emitOpError()
+           << "expected dim in [0, " << rank << "), got " << dim;
   for (int64_t i = 0; i < rank; ++i) {
     int64_t size = tensorType(narrow).getDimSize(i);
     if (i == dim && !ShapedType::isDynamic(size))

@@ -79,7 +79,8 @@ LogicalResult LayerNormOp::verify() {
 LogicalResult RopeTableOp::verify() {
   if (failed(checkRank(*this, getPositions(), "positions", 1)) ||
       failed(checkRank(*this, getInvFreq(), "inv_freq", 1)) ||
-      failed(checkRank(*this, getCos(), "cos", 2)))
+      failed(checkRank(*this, getCos(), "cos", 2)) ||
+      failed(checkSameShape(*this, getCos(), "cos", getSin(), "sin")))
     return failure();
   if (failed(checkSize(*this, getCos(), "cos", 0,
                        tensorType(getPositions()).getDimSize(0), "positions")))
@@ -91,6 +92,7 @@ LogicalResult RopeTableOp::verify() {
 LogicalResult RopeOp::verify() {
   if (failed(checkRank(*this, getInput(), "the input", 3)) ||
       failed(checkRank(*this, getCos(), "cos", 2)) ||
+      failed(checkSameShape(*this, getCos(), "cos", getSin(), "sin")) ||
       failed(checkSameShape(*this, getInput(), "the input", getResult(),
                             "the result")) ||
       failed(checkSize(*this, getCos(), "cos", 0,
@@ -108,7 +110,8 @@ LogicalResult RopeOp::verify() {
 static LogicalResult checkAttention(Operation *op, Value query, Value result,
                                     int64_t kvHeads, int64_t headDim,
                                     int64_t vHeadDim, Value sinks, Value alibi,
-                                    std::optional<int64_t> window) {
+                                    std::optional<int64_t> window,
+                                    std::optional<llvm::APFloat> softcap) {
   if (failed(checkRank(op, query, "the query", 3)) ||
       failed(checkRank(op, result, "the result", 3)))
     return failure();
@@ -122,12 +125,19 @@ static LogicalResult checkAttention(Operation *op, Value query, Value result,
       failed(checkSize(op, result, "the result", 2, vHeadDim,
                        "head dimension of the values")))
     return failure();
+  if (kvHeads < 1 || type.isDynamicDim(1))
+    return op->emitOpError() << "expected static numbers of heads, got "
+                             << sizeText(type.getDimSize(1)) << " and "
+                             << sizeText(kvHeads) << " key heads";
   if (type.getDimSize(1) % kvHeads)
     return op->emitOpError()
            << "expected the number of query heads to be a multiple of the "
            << kvHeads << " key heads, got " << type.getDimSize(1);
   if (window && *window <= 0)
     return op->emitOpError() << "expected a positive window, got " << *window;
+  if (softcap && !(softcap->convertToDouble() > 0))
+    return op->emitOpError()
+           << "expected a positive softcap, got " << softcap->convertToDouble();
   if (failed(checkVector(op, sinks, "sinks", type.getDimSize(1),
                          "heads of the query")))
     return failure();
@@ -140,20 +150,23 @@ LogicalResult AttentionOp::verify() {
       failed(checkRank(*this, getValue(), "the value", 3)))
     return failure();
   RankedTensorType key = tensorType(getKey());
-  if (failed(checkSize(*this, getValue(), "the value", 0, key.getDimSize(0),
+  if (failed(checkRank(*this, getQuery(), "the query", 3)) ||
+      failed(checkSize(*this, getQuery(), "the query", 0, key.getDimSize(0),
+                       "rows of the key")) ||
+      failed(checkSize(*this, getValue(), "the value", 0, key.getDimSize(0),
                        "rows of the key")) ||
       failed(checkSize(*this, getValue(), "the value", 1, key.getDimSize(1),
                        "heads of the key")))
     return failure();
   return checkAttention(*this, getQuery(), getResult(), key.getDimSize(1),
                         key.getDimSize(2), lastSize(getValue()), getSinks(),
-                        getAlibiSlopes(), getWindow());
+                        getAlibiSlopes(), getWindow(), getSoftcap());
 }
 
 LogicalResult PagedAttentionOp::verify() {
   KvType kv = getKv().getType();
-  // Without values of their own, values are as long as the result says, a prefix
-  // of the keys.
+  // Without values of their own, values are as long as the result says, a
+  // prefix of the keys.
   int64_t vHeadDim = kv.getVHeadDim();
   if (!vHeadDim) {
     if (failed(checkRank(*this, getResult(), "the result", 3)))
@@ -166,7 +179,7 @@ LogicalResult PagedAttentionOp::verify() {
   }
   return checkAttention(*this, getQuery(), getResult(), kv.getHeads(),
                         kv.getHeadDim(), vHeadDim, getSinks(), getAlibiSlopes(),
-                        getWindow());
+                        getWindow(), getSoftcap());
 }
 
 LogicalResult ActivationOp::verify() {
@@ -190,9 +203,11 @@ LogicalResult GluOp::verify() {
 
 LogicalResult PackedGluOp::verify() {
   RankedTensorType input = tensorType(getInput());
-  if (input.getRank() < 1 || input.getShape().back() % 2)
-    return emitOpError() << "expected an even last dimension (gate and up), got "
-                         << input;
+  if (input.getRank() < 1 || ShapedType::isDynamic(input.getShape().back()) ||
+      input.getShape().back() % 2)
+    return emitOpError()
+           << "expected a static, even last dimension (gate and up), got "
+           << input;
   int64_t block = getBlock(), factor = input.getShape().back() / 2;
   if (getLayout() == GluLayout::Interleaved && (block < 1 || factor % block))
     return emitOpError() << "expected a block that divides the " << factor
@@ -233,11 +248,13 @@ LogicalResult SampleOp::verify() {
   if (failed(checkRank(*this, getLogits(), "logits", 2)))
     return failure();
   int64_t rows = tensorType(getLogits()).getDimSize(0);
-  std::pair<StringRef, Value> vectors[] = {
-      {"temperature", getTemperature()}, {"top_k", getTopK()},
-      {"top_p", getTopP()},              {"min_p", getMinP()},
-      {"seed", getSeed()},               {"index", getIndex()},
-      {"the result", getResult()}};
+  std::pair<StringRef, Value> vectors[] = {{"temperature", getTemperature()},
+                                           {"top_k", getTopK()},
+                                           {"top_p", getTopP()},
+                                           {"min_p", getMinP()},
+                                           {"seed", getSeed()},
+                                           {"index", getIndex()},
+                                           {"the result", getResult()}};
   for (auto [name, vector] : vectors)
     if (failed(checkVector(*this, vector, name, rows, "rows of the logits")))
       return failure();

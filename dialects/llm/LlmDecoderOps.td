@@ -80,7 +80,8 @@ def Llm_LayerNormOp : Llm_PureOp<"layer_norm", [AttrSizedOperandSegments]> {
   let results = (outs Llm_FloatTensor:$result);
   let assemblyFormat = [{
     $input (`gamma` `(` $gamma^ `)`)? (`beta` `(` $beta^ `)`)? attr-dict `:`
-    type($input) (`,` type($gamma)^)? (`,` type($beta)^)? `->` type($result)
+    custom<NormTypes>(ref($gamma), ref($beta), type($input), type($gamma), type($beta))
+    `->` type($result)
   }];
   let hasVerifier = 1;
 }

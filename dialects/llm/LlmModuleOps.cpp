@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/llm/LlmDialect.h"
+#include "dialects/llm/LlmVerify.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/Interfaces/FunctionImplementation.h"
@@ -16,11 +17,6 @@ using namespace llmc::llm;
 // parameter, weight
 //===----------------------------------------------------------------------===//
 
-static bool isRecipe(Attribute attr) {
-  return isa<SourceAttr, TransposeAttr, ConcatAttr, InterleaveAttr, SliceAttr,
-             OffsetAttr>(attr);
-}
-
 LogicalResult ParameterOp::verify() {
   RankedTensorType type = getTensorType();
   if (!type.hasStaticShape())
@@ -31,12 +27,21 @@ LogicalResult ParameterOp::verify() {
   if (getRecipe() && value)
     return emitOpError("has both a recipe and a value; expected one of them");
   if (getRecipe() && !isRecipe(*getRecipe()))
-    return emitOpError() << "expected a weight recipe such as #llm.source<...>, "
-                            "got "
-                         << *getRecipe();
+    return emitOpError()
+           << "expected a weight recipe such as #llm.source<...>, "
+              "got "
+           << *getRecipe();
   if (value && value->getShapedType() != type)
     return emitOpError() << "expected a value of type " << type << ", got "
                          << value->getShapedType();
+  if (!getLayout())
+    return success();
+  if (!isa<PanelLayoutAttr>(*getLayout()))
+    return emitOpError() << "expected a layout such as #llm.panels<...>, got "
+                         << *getLayout();
+  if (type.getRank() != 2)
+    return emitOpError() << "expected a layout on a parameter of rank 2, got "
+                         << type;
   return success();
 }
 
@@ -57,7 +62,7 @@ LogicalResult WeightOp::verifySymbolUses(SymbolTableCollection &symbols) {
 // group
 //===----------------------------------------------------------------------===//
 
-LogicalResult GroupOp::verify() {
+LogicalResult GroupOp::verifyRegions() {
   auto yield = cast<YieldOp>(getBody().front().getTerminator());
   if (yield.getOperandTypes() != getResultTypes())
     return emitOpError() << "yields " << yield.getOperandTypes()
@@ -97,10 +102,14 @@ ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
                       function_interface_impl::VariadicFlag, std::string &) {
     return builder.getFunctionType(arguments, results);
   };
-  return function_interface_impl::parseFunctionOp(
-      parser, result, /*allowVariadic=*/false,
-      getFunctionTypeAttrName(result.name), buildType,
-      getArgAttrsAttrName(result.name), getResAttrsAttrName(result.name));
+  if (function_interface_impl::parseFunctionOp(
+          parser, result, /*allowVariadic=*/false,
+          getFunctionTypeAttrName(result.name), buildType,
+          getArgAttrsAttrName(result.name), getResAttrsAttrName(result.name)))
+    return failure();
+  ensureTerminator(*result.regions.front(), parser.getBuilder(),
+                   result.location);
+  return success();
 }
 
 void KernelOp::print(OpAsmPrinter &printer) {
@@ -109,15 +118,19 @@ void KernelOp::print(OpAsmPrinter &printer) {
       getArgAttrsAttrName(), getResAttrsAttrName());
 }
 
-LogicalResult KernelOp::verify() {
-  if (getBody().front().getArgumentTypes() != getArgumentTypes())
-    return emitOpError() << "has block arguments "
-                         << getBody().front().getArgumentTypes()
-                         << ", but its type takes " << getArgumentTypes();
+LogicalResult KernelOp::verifyRegions() {
   auto yield = cast<YieldOp>(getBody().front().getTerminator());
   if (yield.getOperandTypes() != getResultTypes())
     return emitOpError() << "yields " << yield.getOperandTypes()
                          << ", but returns " << getResultTypes();
+  return success();
+}
+
+LogicalResult KernelOp::verify() {
+  if (IntegerAttr workspace = getWorkspaceAttr();
+      workspace && workspace.getInt() < 0)
+    return emitOpError() << "expected a workspace of 0 or more bytes, got "
+                         << workspace.getInt();
   return success();
 }
 
@@ -132,19 +145,23 @@ LogicalResult LaunchOp::verify() {
     return success();
   if (tied->size() % 2)
     return emitOpError("expected `tied` to hold (result, operand) pairs");
+  llvm::SmallDenseSet<int64_t> results, operands;
   for (size_t i = 0; i < tied->size(); i += 2) {
     int64_t result = (*tied)[i], operand = (*tied)[i + 1];
     if (result < 0 || result >= int64_t(getNumResults()) || operand < 0 ||
         operand >= int64_t(getOperands().size()))
       return emitOpError() << "ties result " << result << " to operand "
-                           << operand << ", but there are "
-                           << getNumResults() << " results and "
-                           << getOperands().size() << " operands";
+                           << operand << ", but there are " << getNumResults()
+                           << " results and " << getOperands().size()
+                           << " operands";
     if (getResult(result).getType() != getOperands()[operand].getType())
       return emitOpError() << "ties result " << result << " of type "
                            << getResult(result).getType() << " to operand "
                            << operand << " of type "
                            << getOperands()[operand].getType();
+    if (!results.insert(result).second || !operands.insert(operand).second)
+      return emitOpError() << "ties result " << result << " or operand "
+                           << operand << " twice";
   }
   return success();
 }
@@ -164,8 +181,8 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return success();
 }
 
-// A kernel reads or writes the KV cache when it is given one; everything else is
-// a value. The kernel's body is not consulted: the symbol may be anywhere.
+// A kernel reads or writes the KV cache when it is given one; everything else
+// is a value. The kernel's body is not consulted: the symbol may be anywhere.
 void LaunchOp::getEffects(
     SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>
         &effects) {

@@ -79,7 +79,7 @@ def Llm_GroupOp : Llm_Op<"group", [
   let results = (outs Variadic<AnyType>:$results);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$anchor (`->` type($results)^)? $body attr-dict";
-  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
 }
 
 def Llm_KernelOp : Llm_Op<"kernel", [
@@ -123,6 +123,7 @@ def Llm_KernelOp : Llm_Op<"kernel", [
   }];
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
+  let hasRegionVerifier = 1;
 }
 
 def Llm_LaunchOp : Llm_Op<"launch", [

@@ -28,9 +28,8 @@ static LogicalResult checkScale(Operation *op, Value scale, StringRef name,
     if (sizesAgree(size, whole) || size == 1)
       continue;
     if (size <= 0 || whole % size)
-      return op->emitOpError()
-             << "expected dimension " << dim << " of " << name
-             << " to divide " << whole << ", got " << size;
+      return op->emitOpError() << "expected dimension " << dim << " of " << name
+                               << " to divide " << whole << ", got " << size;
   }
   return success();
 }
@@ -51,6 +50,13 @@ LogicalResult DynamicScaleOp::verify() {
   if (group < 0 || (group > 0 && columns % group))
     return emitOpError() << "expected group 0 (the whole row) or a divisor of "
                          << columns << ", got " << group;
+  if (!(getLimit().convertToDouble() > 0))
+    return emitOpError() << "expected a positive limit, got "
+                         << getLimit().convertToDouble();
+  if (failed(checkSize(*this, getResult(), "the result", 0,
+                       tensorType(getInput()).getDimSize(0),
+                       "rows of the input")))
+    return failure();
   return checkSize(*this, getResult(), "the result", 1,
                    group ? columns / group : 1, "one scale a group");
 }
@@ -63,6 +69,9 @@ LogicalResult ScaledLinearOp::verify() {
   RankedTensorType weight = tensorType(getWeight());
   if (failed(checkSize(*this, getInput(), "the input", 1, weight.getDimSize(1),
                        "in features of the weight")) ||
+      failed(checkSize(*this, getResult(), "the result", 0,
+                       tensorType(getInput()).getDimSize(0),
+                       "rows of input")) ||
       failed(checkSize(*this, getResult(), "the result", 1,
                        weight.getDimSize(0), "out features of the weight")) ||
       failed(checkScale(*this, getWeightScale(), "weight_scale", weight)) ||
@@ -70,5 +79,10 @@ LogicalResult ScaledLinearOp::verify() {
                         tensorType(getInput()))) ||
       failed(checkScale(*this, getWeightZero(), "weight_zero", weight)))
     return failure();
-  return success();
+  if (!getBias())
+    return success();
+  if (failed(checkRank(*this, getBias(), "the bias", 1)))
+    return failure();
+  return checkSize(*this, getBias(), "the bias", 0, weight.getDimSize(0),
+                   "out features of the weight");
 }

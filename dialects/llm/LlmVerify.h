@@ -28,6 +28,9 @@ inline bool sizesAgree(int64_t a, int64_t b) {
 
 std::string sizeText(int64_t size);
 
+// One of the weight recipes of LlmAttrs.td.
+bool isRecipe(mlir::Attribute attr);
+
 mlir::LogicalResult checkRank(mlir::Operation *op, mlir::Value value,
                               llvm::StringRef name, int64_t rank);
 mlir::LogicalResult checkSize(mlir::Operation *op, mlir::Value value,

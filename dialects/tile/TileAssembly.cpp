@@ -16,9 +16,9 @@ static ParseResult parseSlots(OpAsmParser &parser, Region &body, Type ring,
       parser.parseArgumentList(slots, OpAsmParser::Delimiter::Paren))
     return failure();
   if (slots.size() != type.getSlots().size())
-    return parser.emitError(loc, "the ring has ")
-           << type.getSlots().size() << " slot(s), " << slots.size()
-           << " named";
+    return parser.emitError(loc, "expected a name for each of ")
+           << type.getSlots().size() << " slot(s) of the ring, got "
+           << slots.size();
   for (auto [slot, tile] : llvm::zip(slots, type.getSlots()))
     slot.type = tile;
   if (results && succeeded(parser.parseOptionalArrow()))

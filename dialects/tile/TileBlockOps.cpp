@@ -8,37 +8,49 @@ using namespace llmc::tile;
 
 LogicalResult ForEachOp::verify() {
   if (getVector() < 1)
-    return emitOpError("vector must be positive");
+    return emitOpError("expected a positive vector, got ")
+           << int32_t(getVector());
   if (getScope() == Scope::Role)
-    return emitOpError("scope role is what block means inside a role");
-  if (getBody().getNumArguments() != getInit().size() + 1 ||
-      !getBody().getArgument(0).getType().isInteger(32))
-    return emitOpError("the body takes the i32 element index and the ")
-           << getInit().size() << " carried value(s)";
+    return emitOpError(
+        "expected scope warp, warpgroup or block (inside a role, "
+        "block means the role), got role");
+  SmallVector<Type> want = {IntegerType::get(getContext(), 32)};
+  llvm::append_range(want, getInit().getTypes());
+  if (getBody().getArgumentTypes() != TypeRange(want))
+    return emitOpError("expected a body that takes the i32 element index and "
+                       "the carried values (")
+           << want << "), got (" << getBody().getArgumentTypes() << ")";
+  if (getInit().getTypes() != getResultTypes())
+    return emitOpError("expected results of the types of init (")
+           << getInit().getTypes() << "), got (" << getResultTypes() << ")";
+  return success();
+}
+
+LogicalResult ForEachOp::verifyRegions() {
   auto yield = cast<YieldOp>(getBody().front().getTerminator());
-  if (TypeRange(getInit().getTypes()) != TypeRange(getResultTypes()) ||
-      TypeRange(yield.getOperandTypes()) != TypeRange(getResultTypes()) ||
-      TypeRange(getBody().getArgumentTypes()).drop_front() !=
-          TypeRange(getResultTypes()))
-    return emitOpError("init, body arguments, yield and results have the same "
-                       "types");
+  if (yield.getOperandTypes() != getResultTypes())
+    return emitOpError("expected a yield of the types of the results (")
+           << getResultTypes() << "), got (" << yield.getOperandTypes() << ")";
   return success();
 }
 
 LogicalResult ReduceOp::verify() {
   bool argmax = getKind() == ReduceKind::Argmax;
   if (getValues().size() != (argmax ? 2 : 1))
-    return emitOpError("of kind ")
-           << stringifyReduceKind(getKind()) << " takes " << (argmax ? 2 : 1)
-           << " value(s), got " << getValues().size();
+    return emitOpError("expected ")
+           << (argmax ? 2 : 1) << " value(s) for kind "
+           << stringifyReduceKind(getKind()) << ", got " << getValues().size();
   if (getValues().getTypes() != getResults().getTypes())
-    return emitOpError("returns the types it takes");
+    return emitOpError("expected results of the types of the values (")
+           << getValues().getTypes() << "), got (" << getResults().getTypes()
+           << ")";
   Type type = getValues().front().getType();
   if (!type.isF32() && (argmax || !type.isInteger(32)))
-    return emitOpError("combines f32")
+    return emitOpError("expected a value of type f32")
            << (argmax ? "" : " or i32") << ", got " << type;
   if (argmax && !getValues()[1].getType().isInteger(32))
-    return emitOpError("the index of argmax is i32");
+    return emitOpError("expected an i32 as the index of argmax, got ")
+           << getValues()[1].getType();
   return success();
 }
 
@@ -60,17 +72,18 @@ static LogicalResult verifyAccess(Operation *op, Type memory, Type value,
     held = smem.getElementType();
     rank = smem.getShape().size();
     if (smem.getSwizzle() && count * smem.getElementBytes() > 16)
-      return op->emitOpError("a swizzled tile is accessed in at most 16 bytes, "
-                             "got ")
+      return op->emitOpError("expected at most 16 bytes in one access to a "
+                             "swizzled tile, got ")
              << value;
   }
   if (element != held)
-    return op->emitOpError("moves ") << value << " in memory of " << held;
+    return op->emitOpError("expected a value of the element type of ")
+           << memory << ", got " << value;
   if (vector && vector.getRank() != 1)
-    return op->emitOpError("moves vectors of one dimension, got ") << value;
+    return op->emitOpError("expected a vector of one dimension, got ") << value;
   if (indices.size() != rank)
-    return op->emitOpError("has ")
-           << indices.size() << " index(es) for " << memory;
+    return op->emitOpError("expected ") << rank << " index(es) into " << memory
+                                        << ", got " << indices.size();
   return success();
 }
 
@@ -82,20 +95,20 @@ LogicalResult LoadOp::verify() {
 LogicalResult StoreOp::verify() {
   if (auto ptr = dyn_cast<PtrType>(getMemory().getType()))
     if (ptr.getConstant())
-      return emitOpError("writes constant memory");
+      return emitOpError("expected a pointer that may be written, got ") << ptr;
   return verifyAccess(*this, getMemory().getType(), getValue().getType(),
                       getIndices());
 }
 
 LogicalResult AtomicOp::verify() {
-  Type type = getValue().getType();
-  if (type != getMemory().getType().getElementType() ||
-      type != getOld().getType())
-    return emitOpError("updates ") << getMemory().getType() << " with " << type
-                                   << ", giving " << getOld().getType();
+  Type type = getMemory().getType().getElementType();
   if (!type.isF32() && !type.isInteger(32) && !type.isInteger(64))
-    return emitOpError("updates f32, i32 or i64, got ") << type;
+    return emitOpError("expected memory of f32, i32 or i64, got ") << type;
+  if (getValue().getType() != type || getOld().getType() != type)
+    return emitOpError("expected a value and an old value of type ")
+           << type << ", got " << getValue().getType() << " and "
+           << getOld().getType();
   if (type.isF32() && getKind() == AtomicKind::Max)
-    return emitOpError("has no floating-point maximum");
+    return emitOpError("expected i32 or i64 for a maximum, got ") << type;
   return success();
 }

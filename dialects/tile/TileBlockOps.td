@@ -66,6 +66,7 @@ def Tile_ForEachOp : Tile_Op<"for_each", [
     (`->` `(` type($results)^ `)`)? $body attr-dict
   }];
   let hasVerifier = 1;
+  let hasRegionVerifier = 1;
 }
 
 def Tile_ReduceOp : Tile_Op<"reduce"> {

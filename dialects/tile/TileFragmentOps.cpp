@@ -8,8 +8,8 @@ using namespace llmc::tile;
 
 LogicalResult FillOp::verify() {
   if (getValue().getType() != getResult().getType().getElementType())
-    return emitOpError("fills ")
-           << getResult().getType() << " with " << getValue().getType();
+    return emitOpError("expected a scalar of the element type of ")
+           << getResult().getType() << ", got " << getValue().getType();
   return success();
 }
 
@@ -22,17 +22,17 @@ LogicalResult FillOp::verify() {
 static LogicalResult verifyBody(Operation *op, TypeRange fragments, Value row,
                                 Value column, Region &body, int64_t &width) {
   if (fragments.empty())
-    return op->emitOpError("needs at least one fragment");
+    return op->emitOpError("expected one fragment or more, got none");
   if (bool(row) != bool(column))
-    return op->emitOpError(
-        "has a row without a column or a column without one");
+    return op->emitOpError("expected a row and a column, got only a ")
+           << (row ? "row" : "column");
   FragType matrix = cast<FragType>(fragments.front());
   for (Type type : fragments)
     if (cast<FragType>(type).getLayout() != Layout::Rows)
       matrix = cast<FragType>(type);
   if (body.getNumArguments() != fragments.size() + 2)
-    return op->emitOpError("the body takes one value per fragment, the row and "
-                           "the column: ")
+    return op->emitOpError("expected a body that takes one value per fragment, "
+                           "the row and the column: ")
            << fragments.size() + 2 << " arguments, got "
            << body.getNumArguments();
   width = 0;
@@ -43,17 +43,21 @@ static LogicalResult verifyBody(Operation *op, TypeRange fragments, Value row,
         frag.getLayout() == Layout::Rows && matrix.getLayout() != Layout::Rows;
     if (!perRow && (frag.getShape() != matrix.getShape() ||
                     frag.getLayout() != matrix.getLayout()))
-      return op->emitOpError("fragments ")
-             << matrix << " and " << frag
-             << " do not lie the same way over the threads";
+      return op->emitOpError("expected fragments of one shape and layout "
+                             "(or rows beside them), got ")
+             << matrix << " and " << frag;
     if (frag.getLayout() == Layout::OperandA)
-      return op->emitOpError("does not take operand_a fragments");
+      return op->emitOpError("expected fragments of layout accumulator, "
+                             "half_rows or rows, got ")
+             << frag;
     if (perRow && frag.getShape()[0] != matrix.getShape()[0])
-      return op->emitOpError("rows of ")
-             << frag << " and " << matrix << " differ";
+      return op->emitOpError("expected a rows fragment of as many rows as ")
+             << matrix << ", got " << frag;
     if (arg == element) {
       if (!perRow && width == 2)
-        return op->emitOpError("the body mixes one and two neighbours");
+        return op->emitOpError("expected all arguments of the body to be "
+                               "vectors of two, as earlier ones are, got ")
+               << arg << " as #" << i;
       width = perRow ? width : 1;
       continue;
     }
@@ -61,42 +65,53 @@ static LogicalResult verifyBody(Operation *op, TypeRange fragments, Value row,
     if (perRow || frag.getLayout() == Layout::Rows || !vector ||
         vector.getElementType() != element || vector.getNumElements() != 2 ||
         width == 1)
-      return op->emitOpError("body argument #")
-             << i << " must be " << element
-             << (perRow ? "" : " or a vector of two") << ", got " << arg;
+      return op->emitOpError("expected body argument #")
+             << i << " to be " << element
+             << (perRow || width == 1 ? "" : " or a vector of two") << ", got "
+             << arg;
     width = 2;
   }
   for (unsigned i : {0u, 1u})
-    if (!body.getArgument(fragments.size() + i).getType().isInteger(32))
-      return op->emitOpError("row and column are i32");
+    if (Type type = body.getArgument(fragments.size() + i).getType();
+        !type.isInteger(32))
+      return op->emitOpError("expected an i32 as the body's ")
+             << (i ? "column" : "row") << ", got " << type;
   return success();
 }
 
 LogicalResult MapOp::verify() {
   int64_t width;
-  if (failed(verifyBody(*this, getFragments().getTypes(), getRow(), getColumn(),
-                        getBody(), width)))
-    return failure();
+  return verifyBody(*this, getFragments().getTypes(), getRow(), getColumn(),
+                    getBody(), width);
+}
+
+LogicalResult MapOp::verifyRegions() {
   auto yield = cast<YieldOp>(getBody().front().getTerminator());
   if (yield.getNumOperands() != getNumResults())
-    return emitOpError("yields ") << yield.getNumOperands() << " value(s) for "
-                                  << getNumResults() << " result(s)";
+    return emitOpError("expected a yield of ")
+           << getNumResults() << " value(s), one per result, got "
+           << yield.getNumOperands();
   FragType matrix = cast<FragType>(getFragments().front().getType());
-  for (Value f : getFragments())
-    if (cast<FragType>(f.getType()).getLayout() != Layout::Rows)
-      matrix = cast<FragType>(f.getType());
+  bool pairs = false;
+  for (auto [fragment, argument] :
+       llvm::zip(getFragments(), getBody().getArguments())) {
+    if (cast<FragType>(fragment.getType()).getLayout() != Layout::Rows)
+      matrix = cast<FragType>(fragment.getType());
+    pairs |= isa<VectorType>(argument.getType());
+  }
   for (auto [value, type] :
        llvm::zip(yield.getOperandTypes(), getResultTypes())) {
     auto frag = cast<FragType>(type);
     Type want = frag.getElementType();
-    if (width == 2)
+    if (pairs)
       want = VectorType::get({2}, want);
     if (value != want)
-      return emitOpError("yields ") << value << " for an element of " << frag
-                                    << ", which takes " << want;
+      return emitOpError("expected a yield of ")
+             << want << " for " << frag << ", got " << value;
     if (frag.getShape() != matrix.getShape() ||
         frag.getLayout() != matrix.getLayout())
-      return emitOpError("result ") << frag << " does not lie as " << matrix;
+      return emitOpError("expected a result of the shape and layout of ")
+             << matrix << ", got " << frag;
   }
   return success();
 }
@@ -118,53 +133,57 @@ LogicalResult RowReduceOp::verify() {
       to.getElementType() != from.getElementType() ||
       (from.getLayout() != Layout::Accumulator &&
        from.getLayout() != Layout::Rows))
-    return emitOpError("reduces an accumulator or rows fragment to rows of "
-                       "the same length, got ")
+    return emitOpError("expected an accumulator or rows fragment and a rows "
+                       "fragment of as many rows, got ")
            << from << " to " << to;
   if (!to.getElementType().isF32())
-    return emitOpError("reduces f32, got ") << to.getElementType();
+    return emitOpError("expected f32 elements, got ") << to.getElementType();
   if (getKind() == ReduceKind::Argmax)
-    return emitOpError("has no argmax");
+    return emitOpError("expected kind add, max or min, got ")
+           << stringifyReduceKind(getKind());
   if (from.getLayout() == Layout::Rows && getPartial())
-    return emitOpError("partial says nothing about a rows fragment");
+    return emitOpError("expected partial on an accumulator only, got ") << from;
   return success();
 }
 
 LogicalResult ConvertOp::verify() {
   FragType from = getFragment().getType(), to = getResult().getType();
   if (from.getShape() != to.getShape())
-    return emitOpError("keeps the shape, got ") << from << " to " << to;
+    return emitOpError("expected a result of the operand's shape, got ")
+           << from << " to " << to;
   if (from.getLayout() != to.getLayout() &&
       !(from.getLayout() == Layout::Accumulator &&
         to.getLayout() == Layout::OperandA))
-    return emitOpError("cannot change layout ")
+    return emitOpError("expected the same layout, or accumulator to operand_a "
+                       "(others move data between threads), got ")
            << stringifyLayout(from.getLayout()) << " to "
-           << stringifyLayout(to.getLayout()) << " without moving data "
-           << "between threads";
+           << stringifyLayout(to.getLayout());
   return success();
 }
 
 LogicalResult DeinterleaveOp::verify() {
   FragType from = getFragment().getType(), even = getEven().getType();
   if (even != getOdd().getType())
-    return emitOpError("gives two results of one type");
+    return emitOpError("expected two results of one type, got ")
+           << even << " and " << getOdd().getType();
   if (from.getLayout() != Layout::Accumulator)
-    return emitOpError("takes a fragment of layout accumulator, got ") << from;
+    return emitOpError("expected a fragment of layout accumulator, got ")
+           << from;
   SmallVector<int64_t> shape(from.getShape());
   shape[getRows() ? 0 : 1] /= 2;
   if (!getRows() && from.getShape()[1] % 16)
-    return emitOpError("along columns needs a multiple of 16 columns, got ")
+    return emitOpError("expected a multiple of 16 columns, got ")
            << from.getShape()[1];
   auto want = FragType::get(getContext(), shape, from.getElementType(),
                             getRows() ? Layout::HalfRows : Layout::Accumulator);
   if (even != want)
-    return emitOpError("gives ") << want << ", got " << even;
+    return emitOpError("expected results of type ") << want << ", got " << even;
   return success();
 }
 
 LogicalResult PinOp::verify() {
   FragType type = getFragment().getType();
   if (type.getLayout() != Layout::Rows || !type.getElementType().isF32())
-    return emitOpError("pins f32 rows fragments, got ") << type;
+    return emitOpError("expected an f32 rows fragment, got ") << type;
   return success();
 }

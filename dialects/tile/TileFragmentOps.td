@@ -46,6 +46,7 @@ def Tile_MapOp : Tile_Op<"map", [AttrSizedOperandSegments,
     `:` type($fragments) `->` type($results) $body
   }];
   let hasVerifier = 1;
+  let hasRegionVerifier = 1;
 }
 
 def Tile_EpilogueOp : Tile_Op<"epilogue", [AttrSizedOperandSegments,

@@ -94,43 +94,46 @@ static LogicalResult verifyRoles(KernelOp kernel) {
   llvm::raw_string_ostream os(sum);
   for (auto [role, first, reserved] : roles) {
     if (budgets && !role.getRegs())
-      return role.emitOpError("has no register budget while another role of "
-                              "the kernel has one: name regs on all or none");
+      return role.emitOpError("expected a register budget (regs), as another "
+                              "role of the kernel has one; name it on all "
+                              "roles or on none");
     warps = first + reserved;
     registers += reserved * 32 * role.getRegs().value_or(0);
     os << (sum.empty() ? "" : " + ") << reserved * 32 << " x "
        << role.getRegs().value_or(0);
   }
   if (registers > 65536)
-    return kernel.emitOpError("register budgets need ")
-           << sum << " = " << registers << " registers, an SM has 65536";
+    return kernel.emitOpError("expected register budgets of at most 65536 "
+                              "registers, those of an SM, got ")
+           << sum << " = " << registers << "; lower regs";
   if (int64_t(kernel.getThreads()) != warps * 32)
-    return kernel.emitOpError("has ")
-           << kernel.getThreads() << " threads but its roles take " << warps
-           << " warps = " << warps * 32 << " threads";
+    return kernel.emitOpError("expected threads(")
+           << warps * 32 << "), the " << warps << " warps of its roles, got "
+           << kernel.getThreads();
   Operation *next = roles.front().role;
   for (; next; next = next->getNextNode())
     if (!isa<RoleOp, YieldOp>(next))
-      return next->emitOpError("comes after a tile.role; roles end a kernel");
+      return next->emitOpError("expected before the first tile.role: roles end "
+                               "a kernel");
   return success();
 }
 
 LogicalResult KernelOp::verify() {
   int64_t threads = getThreads();
   if (threads < 32 || threads > 1024 || threads % 32)
-    return emitOpError("threads must be a multiple of 32 up to 1024, got ")
+    return emitOpError("expected threads in multiples of 32 up to 1024, got ")
            << threads;
   for (BlockArgument a : getBody().getArguments())
     if (!isa<PtrType, TensorMapType>(a.getType()) &&
         !a.getType().isInteger(32) && !a.getType().isInteger(64) &&
         !a.getType().isF32())
-      return emitOpError("argument #")
-             << a.getArgNumber() << " must be a !tile.ptr, !tile.tensor_map, "
+      return emitOpError("expected argument #")
+             << a.getArgNumber() << " to be a !tile.ptr, !tile.tensor_map, "
              << "i32, i64 or f32, got " << a.getType();
   if (getSharedMemory() && int64_t(*getSharedMemory()) > kMaxSharedMemory)
-    return emitOpError("needs ")
-           << *getSharedMemory() << " bytes of shared memory, a block has "
-           << kMaxSharedMemory;
+    return emitOpError("expected at most ")
+           << kMaxSharedMemory << " bytes of shared memory, got "
+           << *getSharedMemory();
   return verifyRoles(*this);
 }
 
@@ -140,17 +143,18 @@ LogicalResult KernelOp::verify() {
 
 LogicalResult RoleOp::verify() {
   if (getWarps() < 1 || getWarps() > 32)
-    return emitOpError("has 1 to 32 warps, got ") << getWarps();
+    return emitOpError("expected 1 to 32 warps, got ") << int32_t(getWarps());
   if (getElected() && getWarps() != 1)
-    return emitOpError("elected runs in one thread, so the role has 1 warp, "
-                       "got ")
+    return emitOpError("expected 1 warp in an elected role, which runs in one "
+                       "thread, got ")
            << getWarps();
   if (getElected()) {
     // One thread cannot meet others.
     WalkResult alone = walk([&](Operation *op) {
       if (!isa<BarrierOp, ReduceOp, WgmmaOp, MmaOp, StoreTmaOp, ForEachOp>(op))
         return WalkResult::advance();
-      op->emitOpError("needs whole warps, but the role is elected: one thread");
+      op->emitOpError("expected in a role of whole warps, got one that is "
+                      "elected, which runs in one thread");
       return WalkResult::interrupt();
     });
     if (alone.wasInterrupted())
@@ -158,13 +162,14 @@ LogicalResult RoleOp::verify() {
   }
   if (std::optional<uint32_t> regs = getRegs())
     if (*regs < 24 || *regs > 256 || *regs % 8)
-      return emitOpError("regs must be a multiple of 8 from 24 to 256, got ")
+      return emitOpError("expected regs in multiples of 8 from 24 to 256, got ")
              << *regs;
   return success();
 }
 
 LogicalResult RasterOp::verify() {
   if (getGroup() < 1)
-    return emitOpError("group must be positive");
+    return emitOpError("expected a positive group, got ")
+           << int32_t(getGroup());
   return success();
 }

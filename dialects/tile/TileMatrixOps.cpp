@@ -19,23 +19,23 @@ static LogicalResult verifyProduct(Operation *op, Type a, Type elementA,
                                    SmemType b, Type acc, bool transposeB) {
   ArrayRef<int64_t> sa = shapeOf(a), sb = b.getShape(), sc = shapeOf(acc);
   if (sa.size() != 2 || sb.size() != 2)
-    return op->emitOpError("multiplies tiles of two dimensions");
+    return op->emitOpError("expected operands of two dimensions, got ")
+           << a << " and " << b;
   int64_t kb = transposeB ? sb[0] : sb[1], n = transposeB ? sb[1] : sb[0];
   if (sa[0] != sc[0] || n != sc[1])
-    return op->emitOpError("multiplies ")
-           << sa[0] << " rows by " << n << " columns into " << sc[0] << " x "
-           << sc[1];
+    return op->emitOpError("expected an accumulator of ")
+           << sa[0] << " x " << n << ", the rows of A and columns of B, got "
+           << sc[0] << " x " << sc[1];
   if (sa[1] != kb)
-    return op->emitOpError("A has K = ") << sa[1] << ", B has K = " << kb;
+    return op->emitOpError("expected one K in A and B, got ")
+           << sa[1] << " and " << kb;
   if (elementA != b.getElementType())
-    return op->emitOpError("A holds ")
-           << elementA << ", B " << b.getElementType();
-  int64_t step = 256 / elementA.getIntOrFloatBitWidth();
-  if (kb % step)
-    return op->emitOpError("K must be a multiple of ")
-           << step << " for " << elementA << ", got " << kb;
+    return op->emitOpError("expected one element type in A and B, got ")
+           << elementA << " and " << b.getElementType();
+  // Both operands being whole swizzle spans or operand_a fragments, K is whole
+  // 32-byte steps.
   if (transposeB && elementA.getIntOrFloatBitWidth() != 16)
-    return op->emitOpError("only 16-bit operands have an MN-major form, got ")
+    return op->emitOpError("expected 16-bit elements for transpose_b, got ")
            << elementA;
   return success();
 }
@@ -44,28 +44,30 @@ LogicalResult WgmmaOp::verify() {
   Type a = getA().getType();
   SmemType b = getB().getType();
   if (shapeOf(getAcc().getType()) != getResult().getType().getShape())
-    return emitOpError("accumulator and result differ in shape");
+    return emitOpError("expected a result of the accumulator's shape, ")
+           << getAcc().getType() << ", got " << getResult().getType();
   if (b.getSwizzle() == 0)
-    return emitOpError("operands in shared memory are swizzled");
+    return emitOpError("expected a swizzled B, got ") << b;
   if (auto frag = dyn_cast<FragType>(getAcc().getType()))
     if (frag.getLayout() != Layout::Accumulator ||
         !frag.getElementType().isF32())
-      return emitOpError("adds to an f32 fragment of layout accumulator, got ")
+      return emitOpError("expected an f32 fragment of layout accumulator to "
+                         "add to, got ")
              << frag;
   Type element;
   if (auto smem = dyn_cast<SmemType>(a)) {
     element = smem.getElementType();
     if (smem.getSwizzle() == 0)
-      return emitOpError("operands in shared memory are swizzled");
+      return emitOpError("expected a swizzled A, got ") << smem;
     if (smem.getShape()[0] != 64)
-      return emitOpError("A has 64 rows per warpgroup, got ")
+      return emitOpError("expected an A of 64 rows, those of a warpgroup, got ")
              << smem.getShape()[0]
              << "; take the rows of one with tile.warpgroup_slice";
   } else {
     auto frag = cast<FragType>(a);
     element = frag.getElementType();
     if (frag.getLayout() != Layout::OperandA)
-      return emitOpError("A in registers has layout operand_a, got ") << frag;
+      return emitOpError("expected an A of layout operand_a, got ") << frag;
   }
   return verifyProduct(*this, a, element, b, getResult().getType(),
                        getTransposeB());
@@ -73,16 +75,17 @@ LogicalResult WgmmaOp::verify() {
 
 LogicalResult WgmmaWaitOp::verify() {
   if (getAccs().size() != getResults().size())
-    return emitOpError("returns what it takes: ")
-           << getAccs().size() << " accumulator(s) in, " << getResults().size()
-           << " out";
+    return emitOpError("expected one result for each of ")
+           << getAccs().size() << " accumulator(s), got "
+           << getResults().size();
   for (auto [in, out] :
        llvm::zip(getAccs().getTypes(), getResults().getTypes())) {
     auto frag = dyn_cast<FragType>(out);
     if (shapeOf(in) != shapeOf(out) ||
         (frag && (frag.getLayout() != Layout::Accumulator ||
                   !frag.getElementType().isF32())))
-      return emitOpError("cannot turn ") << in << " into " << out;
+      return emitOpError("expected a result that is ")
+             << in << " or the f32 fragment of its shape, got " << out;
   }
   return success();
 }
@@ -90,10 +93,13 @@ LogicalResult WgmmaWaitOp::verify() {
 LogicalResult MmaOp::verify() {
   FragType a = getA().getType(), acc = getAcc().getType();
   if (acc != getResult().getType())
-    return emitOpError("accumulator and result differ in type");
+    return emitOpError("expected a result of the accumulator's type, ")
+           << acc << ", got " << getResult().getType();
   if (a.getLayout() != Layout::OperandA ||
       acc.getLayout() != Layout::Accumulator || !acc.getElementType().isF32())
-    return emitOpError("takes an operand_a fragment and an f32 accumulator");
+    return emitOpError("expected an A of layout operand_a and an f32 "
+                       "accumulator, got ")
+           << a << " and " << acc;
   return verifyProduct(*this, a, a.getElementType(), getB().getType(), acc,
                        getTransposeB());
 }
@@ -104,8 +110,8 @@ LogicalResult LoadMatrixOp::verify() {
   if (tile.getShape() != result.getShape() ||
       tile.getElementType() != result.getElementType() ||
       result.getLayout() != Layout::OperandA)
-    return emitOpError("reads ")
-           << tile << " into an operand_a fragment of its shape, got "
-           << result;
+    return emitOpError("expected an operand_a fragment of the shape and "
+                       "element type of ")
+           << tile << ", got " << result;
   return success();
 }

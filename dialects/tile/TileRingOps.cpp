@@ -9,32 +9,45 @@ using namespace llmc::tile;
 static LogicalResult verifySlots(Operation *op, TypeRange tiles,
                                  RingType ring) {
   if (tiles.size() != ring.getSlots().size())
-    return op->emitOpError("takes ")
-           << tiles.size() << " tile(s) of a ring with "
-           << ring.getSlots().size() << " slot(s)";
+    return op->emitOpError("expected one tile for each of ")
+           << ring.getSlots().size() << " slot(s) of the ring, got "
+           << tiles.size();
   for (auto [i, tile, slot] : llvm::enumerate(tiles, ring.getSlots()))
     if (tile != slot)
-      return op->emitOpError("tile #")
-             << i << " has type " << tile << ", the slot of the ring " << slot;
+      return op->emitOpError("expected tile #")
+             << i << " to have the type of its slot, " << slot << ", got "
+             << tile;
   return success();
 }
 
+static LogicalResult verifyStage(Operation *op, Value stage, Value phase) {
+  if (bool(stage) == bool(phase))
+    return success();
+  return op->emitOpError("expected a stage and a phase, got only a ")
+         << (stage ? "stage" : "phase");
+}
+
 LogicalResult ProduceOp::verify() {
-  if (bool(getStage()) != bool(getPhase()))
-    return emitOpError("has a stage without a phase or a phase without one");
+  if (failed(verifyStage(*this, getStage(), getPhase())))
+    return failure();
   return verifySlots(*this, getBody().getArgumentTypes(), getRing().getType());
 }
 
 LogicalResult ConsumeOp::verify() {
-  auto yield = cast<YieldOp>(getBody().front().getTerminator());
-  if (yield.getOperandTypes() != getResultTypes())
-    return emitOpError("yields other types than it returns");
   return verifySlots(*this, getBody().getArgumentTypes(), getRing().getType());
 }
 
+LogicalResult ConsumeOp::verifyRegions() {
+  auto yield = cast<YieldOp>(getBody().front().getTerminator());
+  if (yield.getOperandTypes() != getResultTypes())
+    return emitOpError("expected a yield of the types of the results (")
+           << getResultTypes() << "), got (" << yield.getOperandTypes() << ")";
+  return success();
+}
+
 LogicalResult AcquireOp::verify() {
-  if (bool(getStage()) != bool(getPhase()))
-    return emitOpError("has a stage without a phase or a phase without one");
+  if (failed(verifyStage(*this, getStage(), getPhase())))
+    return failure();
   return verifySlots(*this, getTiles().getTypes(), getRing().getType());
 }
 
@@ -42,44 +55,47 @@ LogicalResult AcquireOp::verify() {
 // TMA
 //===----------------------------------------------------------------------===//
 
-/// Whether boxes of `map` fill `tile` exactly.
+/// Whether boxes of `map` at `coordinates` fill `tile` exactly.
 static LogicalResult verifyBox(Operation *op, TensorMapType map,
-                               SmemType tile) {
+                               ValueRange coordinates, SmemType tile) {
+  ArrayRef<int64_t> box = map.getShape();
+  if (coordinates.size() != box.size())
+    return op->emitOpError("expected ")
+           << box.size() << " coordinates, one per dimension of the map, got "
+           << coordinates.size();
   if (map.getElementType() != tile.getElementType())
-    return op->emitOpError("moves ")
-           << map.getElementType() << " into a tile of "
+    return op->emitOpError("expected a tile of ")
+           << map.getElementType() << ", as the map says, got "
            << tile.getElementType();
   if (map.getSwizzle() != tile.getSwizzle())
-    return op->emitOpError("the map swizzles ")
-           << map.getSwizzle() << " bytes, the tile " << tile.getSwizzle();
+    return op->emitOpError("expected a tile with a swizzle of ")
+           << map.getSwizzle() << " bytes, as the map says, got "
+           << tile.getSwizzle();
   if (tile.getShape().size() != 2)
-    return op->emitOpError("needs a tile of two dimensions");
-  ArrayRef<int64_t> box = map.getShape();
+    return op->emitOpError("expected a tile of two dimensions, got ") << tile;
   int64_t rows = 1;
   for (int64_t d : box.drop_back())
     rows *= d;
   if (tile.getShape()[0] % rows)
-    return op->emitOpError("a tile of ")
-           << tile.getShape()[0] << " rows is not filled by boxes of " << rows;
+    return op->emitOpError("expected a tile of a multiple of ")
+           << rows << " rows, those of a box, got " << tile.getShape()[0];
   if (tile.getShape()[0] != rows && box.size() > 2 &&
       llvm::any_of(box.drop_back().drop_back(),
                    [](int64_t d) { return d > 1; }))
-    return op->emitOpError("a box of more than two dimensions fills all the "
-                           "rows of its tile, or is 1 in the outer ones");
+    return op->emitOpError("expected a box that is 1 in its outer dimensions, "
+                           "or fills all ")
+           << tile.getShape()[0] << " rows of the tile, got " << map;
   if (box.back() != tile.getSlabColumns() &&
       (tile.getSwizzle() || tile.getShape()[1] != box.back()))
-    return op->emitOpError("boxes are ")
-           << box.back() << " columns wide, the slabs of the tile "
-           << tile.getSlabColumns();
+    return op->emitOpError("expected boxes of ")
+           << tile.getSlabColumns() << " columns, one slab of the tile, got "
+           << box.back();
   return success();
 }
 
 LogicalResult TmaLoadOp::verify() {
-  if (getCoordinates().size() != getMap().getType().getShape().size())
-    return emitOpError("has ")
-           << getCoordinates().size() << " coordinates for a map of rank "
-           << getMap().getType().getShape().size();
-  return verifyBox(*this, getMap().getType(), getTile().getType());
+  return verifyBox(*this, getMap().getType(), getCoordinates(),
+                   getTile().getType());
 }
 
 LogicalResult StoreTmaOp::verify() {
@@ -87,24 +103,21 @@ LogicalResult StoreTmaOp::verify() {
   SmemType staging = getStaging().getType();
   if (fragment.getLayout() != Layout::Accumulator ||
       fragment.getElementType().getIntOrFloatBitWidth() != 16)
-    return emitOpError("stores 16-bit fragments of layout accumulator, got ")
+    return emitOpError("expected a 16-bit fragment of layout accumulator, got ")
            << fragment;
   if (!staging.getSwizzle() || staging.getShape()[0] != fragment.getShape()[0])
-    return emitOpError("the staging tile is swizzled and has the ")
-           << fragment.getShape()[0] << " rows of the fragment, got "
+    return emitOpError("expected a swizzled staging tile of ")
+           << fragment.getShape()[0] << " rows, as the fragment has, got "
            << staging;
   if (staging.getShape()[1] != staging.getSlabColumns() ||
       fragment.getShape()[1] % staging.getShape()[1])
-    return emitOpError("the staging tile is one slab wide (")
-           << staging.getSlabColumns() << " columns) and divides the "
-           << fragment.getShape()[1] << " columns of the fragment";
+    return emitOpError("expected a staging tile one slab wide (")
+           << staging.getSlabColumns() << " columns), a divisor of the "
+           << fragment.getShape()[1] << " columns of the fragment, got "
+           << staging.getShape()[1] << " columns";
   if (!getStaging().getDefiningOp<SharedOp>())
-    return emitOpError("the staging tile must come from tile.shared");
-  if (getCoordinates().size() != getMap().getType().getShape().size())
-    return emitOpError("has ")
-           << getCoordinates().size() << " coordinates for a map of rank "
-           << getMap().getType().getShape().size();
-  return verifyBox(*this, getMap().getType(), staging);
+    return emitOpError("expected a staging tile made by tile.shared");
+  return verifyBox(*this, getMap().getType(), getCoordinates(), staging);
 }
 
 //===----------------------------------------------------------------------===//
@@ -117,22 +130,28 @@ LogicalResult SliceOp::verify() {
       from.getSwizzle() != to.getSwizzle() ||
       from.getShape().size() != to.getShape().size() ||
       getOffsets().size() != from.getShape().size())
-    return emitOpError("keeps rank, element type and swizzle");
+    return emitOpError("expected a result and offsets of the rank, element "
+                       "type and swizzle of ")
+           << from << ", got " << to << " and " << getOffsets().size()
+           << " offset(s)";
   for (auto [o, f, t] : llvm::zip(getOffsets(), from.getShape(), to.getShape()))
     if (o < 0 || o + t > f)
-      return emitOpError("reaches from ")
-             << o << " to " << o + t << " in a dimension of " << f;
+      return emitOpError("expected a range inside [0, ")
+             << f << "), got [" << o << ", " << o + t << ")";
   if (!from.getSwizzle()) {
     for (unsigned d = 1; d < from.getShape().size(); ++d)
       if (from.getShape()[d] != to.getShape()[d])
-        return emitOpError("of a tile without swizzle takes whole rows");
+        return emitOpError("expected whole rows of a tile without swizzle, ")
+               << from << ", got " << to;
     return success();
   }
   if (to.getSlabRows() != from.getSlabRows())
-    return emitOpError("needs slab_rows = ") << from.getSlabRows();
+    return emitOpError("expected slab_rows = ")
+           << from.getSlabRows() << ", as the tile has, got "
+           << to.getSlabRows();
   if (getOffsets()[0] % 8 || getOffsets()[1] % from.getSlabColumns())
-    return emitOpError("starts at a multiple of 8 rows and of ")
-           << from.getSlabColumns() << " columns";
+    return emitOpError("expected offsets at a multiple of 8 rows and of ")
+           << from.getSlabColumns() << " columns, got " << getOffsets();
   return success();
 }
 
@@ -141,10 +160,15 @@ LogicalResult WarpgroupSliceOp::verify() {
   if (from.getElementType() != to.getElementType() ||
       from.getSwizzle() != to.getSwizzle() || from.getShape().size() != 2 ||
       to.getShape().size() != 2 || from.getShape()[1] != to.getShape()[1])
-    return emitOpError("keeps columns, element type and swizzle");
+    return emitOpError("expected a result of the columns, element type and "
+                       "swizzle of ")
+           << from << ", got " << to;
   if (to.getSlabRows() != from.getSlabRows())
-    return emitOpError("needs slab_rows = ") << from.getSlabRows();
+    return emitOpError("expected slab_rows = ")
+           << from.getSlabRows() << ", as the tile has, got "
+           << to.getSlabRows();
   if (getStep() < 8 || getStep() % 8)
-    return emitOpError("step is a multiple of 8, got ") << getStep();
+    return emitOpError("expected a step of a positive multiple of 8, got ")
+           << int32_t(getStep());
   return success();
 }

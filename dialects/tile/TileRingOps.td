@@ -82,6 +82,7 @@ def Tile_ConsumeOp : Tile_Op<"consume", [
     custom<SlotRegionResults>($body, type($results), ref(type($ring)))
   }];
   let hasVerifier = 1;
+  let hasRegionVerifier = 1;
 }
 
 def Tile_AcquireOp : Tile_Op<"acquire", [AttrSizedOperandSegments]> {

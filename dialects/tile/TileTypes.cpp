@@ -59,8 +59,8 @@ LogicalResult verifyElement(function_ref<InFlightDiagnostic()> emitError,
                             Type type) {
   if (type && type.isIntOrFloat() && type.getIntOrFloatBitWidth() % 8 == 0)
     return success();
-  return emitError() << "element type must be an integer or float of whole "
-                        "bytes, got "
+  return emitError() << "expected an element type that is an integer or float "
+                        "of whole bytes, got "
                      << type;
 }
 
@@ -68,7 +68,7 @@ LogicalResult verifySwizzle(function_ref<InFlightDiagnostic()> emitError,
                             int64_t swizzle) {
   if (llvm::is_contained({0, 32, 64, 128}, swizzle))
     return success();
-  return emitError() << "swizzle must be 0, 32, 64 or 128 bytes, got "
+  return emitError() << "expected a swizzle of 0, 32, 64 or 128 bytes, got "
                      << swizzle;
 }
 } // namespace
@@ -131,20 +131,21 @@ TensorMapType::verify(function_ref<InFlightDiagnostic()> emitError,
       failed(verifySwizzle(emitError, swizzle)))
     return failure();
   if (shape.empty() || shape.size() > 5)
-    return emitError() << "TMA boxes have 1 to 5 dimensions, got "
+    return emitError() << "expected a TMA box of 1 to 5 dimensions, got "
                        << shape.size();
   for (int64_t d : shape)
     if (d < 1 || d > 256)
-      return emitError() << "a TMA box dimension is 1 to 256, got " << d;
+      return emitError() << "expected box dimensions from 1 to 256, got " << d;
   int64_t inner = shape.back() * elementBytes(element);
   if (inner % 16)
-    return emitError() << "the innermost box dimension must be a multiple of "
-                          "16 bytes, got "
-                       << shape.back() << " x " << element << " = " << inner;
+    return emitError()
+           << "expected an innermost box dimension of a multiple of "
+              "16 bytes, got "
+           << shape.back() << " x " << element << " = " << inner;
   if (swizzle && inner > swizzle)
-    return emitError() << "the innermost box dimension (" << inner
-                       << " bytes) is wider than the swizzle span of "
-                       << swizzle << " bytes: use several boxes";
+    return emitError() << "expected an innermost box dimension of at most the "
+                       << swizzle << " bytes of the swizzle, got " << inner
+                       << "; use several boxes";
   return success();
 }
 
@@ -194,20 +195,21 @@ LogicalResult SmemType::verify(function_ref<InFlightDiagnostic()> emitError,
       failed(verifySwizzle(emitError, swizzle)))
     return failure();
   if (shape.empty() || llvm::any_of(shape, [](int64_t d) { return d < 1; }))
-    return emitError() << "a shared tile has positive dimensions";
+    return emitError() << "expected one positive dimension or more, got ["
+                       << shape << "]";
   if (!swizzle)
     return success();
   if (shape.size() != 2)
-    return emitError() << "a swizzled tile has two dimensions, got "
+    return emitError() << "expected two dimensions in a swizzled tile, got "
                        << shape.size();
   int64_t row = shape[1] * elementBytes(element);
   if (row % swizzle)
-    return emitError() << "a row of " << row
-                       << " bytes is not a multiple of the swizzle span of "
-                       << swizzle << " bytes";
+    return emitError() << "expected rows of a multiple of the " << swizzle
+                       << " bytes of the swizzle, got " << row;
   if (slabRows % 8)
-    return emitError() << "a swizzled tile has a multiple of 8 rows, got "
-                       << slabRows;
+    return emitError()
+           << "expected a multiple of 8 rows in a swizzled tile, got "
+           << slabRows;
   return success();
 }
 
@@ -254,9 +256,9 @@ int64_t RingType::getStageBytes() const {
 LogicalResult RingType::verify(function_ref<InFlightDiagnostic()> emitError,
                                int64_t stages, ArrayRef<SmemType> slots) {
   if (stages < 1 || stages > 64)
-    return emitError() << "a ring has 1 to 64 stages, got " << stages;
+    return emitError() << "expected 1 to 64 stages, got " << stages;
   if (slots.empty())
-    return emitError() << "a ring has at least one slot";
+    return emitError() << "expected one slot or more, got none";
   return success();
 }
 
@@ -284,12 +286,15 @@ void AccType::print(AsmPrinter &printer) const {
 LogicalResult AccType::verify(function_ref<InFlightDiagnostic()> emitError,
                               ArrayRef<int64_t> shape, Type element) {
   if (shape.size() != 2 || shape[0] != 64)
-    return emitError() << "a wgmma accumulator has 64 rows per warpgroup";
+    return emitError()
+           << "expected 64 rows, those of a warpgroup, and columns, "
+              "got ["
+           << shape << "]";
   if (shape[1] % 8 || shape[1] < 8 || shape[1] > 256)
-    return emitError() << "wgmma takes 8 to 256 columns in steps of 8, got "
+    return emitError() << "expected 8 to 256 columns in steps of 8, got "
                        << shape[1];
   if (!element.isF32())
-    return emitError() << "accumulators are f32, got " << element;
+    return emitError() << "expected f32 elements, got " << element;
   return success();
 }
 
@@ -339,20 +344,20 @@ LogicalResult FragType::verify(function_ref<InFlightDiagnostic()> emitError,
     return failure();
   size_t rank = layout == Layout::Rows ? 1 : 2;
   if (shape.size() != rank)
-    return emitError() << "layout " << stringifyLayout(layout) << " has "
-                       << rank << " dimension(s), got " << shape.size();
+    return emitError() << "expected " << rank << " dimension(s) in layout "
+                       << stringifyLayout(layout) << ", got " << shape.size();
   int64_t warp = layout == Layout::HalfRows ? 8 : 16;
   if (shape[0] != warp && shape[0] != 4 * warp)
-    return emitError() << "layout " << stringifyLayout(layout) << " has "
-                       << warp << " rows (a warp) or " << 4 * warp
-                       << " (a warpgroup), got " << shape[0];
+    return emitError() << "expected " << warp << " rows (a warp) or "
+                       << 4 * warp << " (a warpgroup) in layout "
+                       << stringifyLayout(layout) << ", got " << shape[0];
   int64_t columns = layout == Layout::OperandA ? 16 : 8;
   if (rank == 2 && shape[1] % columns)
-    return emitError() << "layout " << stringifyLayout(layout)
-                       << " has columns in steps of " << columns << ", got "
+    return emitError() << "expected columns in steps of " << columns
+                       << " in layout " << stringifyLayout(layout) << ", got "
                        << shape[1];
   if (layout == Layout::OperandA && element.getIntOrFloatBitWidth() != 16)
-    return emitError() << "operand_a fragments hold 16-bit elements, got "
+    return emitError() << "expected 16-bit elements in layout operand_a, got "
                        << element;
   return success();
 }

@@ -13,8 +13,12 @@ def LlmVerifyContract : Pass<"llm-verify-contract", "::mlir::ModuleOp"> {
     - `@step` is `(tensor<?xi32>, tensor<?xi32>) -> tensor<?xVxf32>`: token ids and
       positions of one sequence to logits, with the batch dimension folded away, in
       one block.
-    - Ops are those of the `llm` dialect that describe a dense graph, `arith` and
-      `math` on tensors, and the reshapes and slices of `tensor`.
+    - Ops are on this list: `llm.parameter`, `weight`, `embedding`, `linear`,
+      `matmul`, `broadcast`, `transpose`, `reduce`, `activation`, `glu`, `rms_norm`,
+      `layer_norm`, `rope_table`, `rope`, `attention`, `moe_route`, `moe_mlp`;
+      `tensor.cast`, `collapse_shape`, `concat`, `dim`, `expand_shape`,
+      `extract_slice`; all of `arith` and `math`. Caches, kernels, quantized and
+      sharded ops come from later passes only.
     - Every value is a tensor of f32, i32 or i1, or an index. Casts of the source
       model to its storage type have disappeared.
 

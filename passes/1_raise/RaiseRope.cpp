@@ -16,6 +16,7 @@
 #include "passes/1_raise/Match.h"
 #include "passes/1_raise/Passes.h"
 #include "passes/1_raise/Rotation.h"
+#include "passes/Describe.h"
 
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
@@ -104,8 +105,9 @@ struct RaiseRopePass : llmc::impl::LlmRaiseRopeBase<RaiseRopePass> {
     InFlightDiagnostic error =
         remainder->emitError()
         << "expected cosines and sines to serve rotary position embeddings "
-           "only, "
-           "but this value is not a rotation of pairs of head elements";
+           "only, found a value in "
+        << describe(remainder->getLoc())
+        << " that is not a rotation of pairs of head elements";
     if (auto reason = reasons.find(remainder); reason != reasons.end())
       error << ": " << reason->second;
     error.attachNote() << "rotations of the pairs (i, i + n/2) or (2i, 2i + 1) "

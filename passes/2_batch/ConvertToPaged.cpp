@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/2_batch/Passes.h"
+#include "passes/Describe.h"
 
 #include "dialects/llm/LlmDialect.h"
 
@@ -85,16 +86,19 @@ struct ConvertToPagedPass
     auto key = cast<RankedTensorType>(op.getKey().getType());
     auto value = cast<RankedTensorType>(op.getValue().getType());
     if (!op.getCausal())
-      return op.emitOpError() << "expected causal attention, found attention "
-                                 "to later tokens; a KV "
-                                 "cache holds earlier tokens only, so encoders "
-                                 "cannot be compiled";
+      return op.emitOpError()
+             << "expected causal attention, found attention to later tokens "
+                "in "
+             << describe(op.getLoc())
+             << "; a KV cache holds earlier tokens only, so encoders cannot "
+                "be compiled";
     for (RankedTensorType type : {key, value})
       if (ShapedType::isDynamic(type.getDimSize(1)) ||
           ShapedType::isDynamic(type.getDimSize(2)))
         return op.emitOpError()
                << "expected static numbers of heads and head dimensions, found "
-               << type << "; the cache's layout depends on them";
+               << type << " in " << describe(op.getLoc())
+               << "; the cache's layout depends on them";
     return llm::KvType::get(&getContext(), key.getDimSize(1), key.getDimSize(2),
                             value.getDimSize(2), blockSize,
                             key.getElementType());

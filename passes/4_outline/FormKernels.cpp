@@ -15,6 +15,7 @@
 #include "passes/4_outline/KernelKinds.h"
 #include "passes/4_outline/Passes.h"
 #include "passes/4_outline/StepFunction.h"
+#include "passes/Describe.h"
 
 #include "dialects/llm/LlmDialect.h"
 
@@ -107,6 +108,15 @@ void Grouping::findUniform() {
   groups.copied = uniform;
 }
 
+// True when one op reads the elements of `value`. Its sizes are read elsewhere:
+// rootDims sees to that.
+static bool hasOneReader(Value value) {
+  auto readers = llvm::make_filter_range(value.getUsers(), [](Operation *user) {
+    return !isa<tensor::DimOp>(user);
+  });
+  return !readers.empty() && llvm::all_equal(readers);
+}
+
 // Everything a kernel kind can hold; the rest of the dialects must be gone by
 // now.
 LogicalResult Grouping::checkSupported() {
@@ -117,8 +127,10 @@ LogicalResult Grouping::checkSupported() {
         isa<llm::WeightOp, llm::KvLayerOp, llm::GatherRowsOp, llm::PackedGluOp,
             llm::BroadcastOp, llm::RmsNormOp, llm::LayerNormOp>(op))
       continue;
-    return op.emitError() << "no kernel kind holds '" << op.getName()
-                          << "' at this place";
+    return op.emitError() << "expected only ops that a kernel kind can hold "
+                             "(docs/architecture.md, section 1.3), found '"
+                          << op.getName() << "' in " << describe(op.getLoc())
+                          << "; raise it to an llm op or give it a kernel kind";
   }
   return success();
 }
@@ -126,7 +138,7 @@ LogicalResult Grouping::checkSupported() {
 // True for the end of a chain that the epilogue of a linear will hold.
 bool Grouping::endsLinear(Value value) const {
   Operation *op = value.getDefiningOp();
-  if (!op || !value.hasOneUse())
+  if (!op || !hasOneReader(value))
     return false;
   if (isa<llm::LinearOp>(op))
     return true;
@@ -221,7 +233,7 @@ bool Grouping::join(KernelGroup *group, Operation *op) {
     return false;
   // A value that others read too stays a result of the kernel; only a
   // conversion of it may be a second one.
-  bool onlyUser = llvm::all_equal(tail.getUsers());
+  bool onlyUser = hasOneReader(tail);
   if (!onlyUser && !isCastOp(op))
     return false;
   std::optional<EpilogueStage> stage =
@@ -241,7 +253,7 @@ void Grouping::assign(Operation *op) {
     // The last norm reads the rows that need logits only.
     if (*kind == KernelKind::Norm) {
       auto gather = op->getOperand(0).getDefiningOp<llm::GatherRowsOp>();
-      if (gather && gather->hasOneUse())
+      if (gather && hasOneReader(gather))
         groups.move(gather, group);
     }
     if (op->getNumResults() == 1)

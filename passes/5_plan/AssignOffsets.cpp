@@ -59,7 +59,8 @@ int64_t assignOffsets(MutableArrayRef<MemoryBlock> blocks) {
   const Before orders[] = {
       [](auto *a, auto *b) { return a->size > b->size; },
       [&](auto *a, auto *b) { return area(*a) > area(*b); },
-      [](auto *a, auto *b) { return a->first < b->first; }};
+      [](auto *a, auto *b) { return a->first < b->first; },
+      [](auto *a, auto *b) { return a->last < b->last; }};
 
   int64_t best = std::numeric_limits<int64_t>::max();
   SmallVector<int64_t> offsets;

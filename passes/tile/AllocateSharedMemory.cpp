@@ -103,10 +103,10 @@ struct AllocateSharedMemory
       }
       end = std::max(end, reach);
       if (end > KernelOp::kMaxSharedMemory) {
-        InFlightDiagnostic error = kernel.emitOpError("needs ")
-                                   << end
-                                   << " bytes of shared memory, a block has "
-                                   << KernelOp::kMaxSharedMemory;
+        InFlightDiagnostic error =
+            kernel.emitOpError("expected at most ")
+            << KernelOp::kMaxSharedMemory
+            << " bytes of shared memory, those of a block, got " << end;
         for (const Allocation &item : all)
           error.attachNote(item.op->getLoc())
               << item.bytes << " bytes: " << item.what;

@@ -182,8 +182,9 @@ private:
     op.getPhaseMutable().assign(s.acquire.phase);
     s.held.push_back(s.acquire.stage);
     if (int64_t(s.held.size()) > stages)
-      return op.emitOpError("holds ")
-             << s.held.size() << " stages of a ring of " << stages;
+      return op.emitOpError("expected at most ")
+             << stages << " held stages, those of the ring, got "
+             << s.held.size() << "; release one before";
     rewriter.setInsertionPointAfter(op);
     s.acquire = next(op.getLoc(), s.acquire, stages);
     return success();
@@ -222,11 +223,12 @@ private:
       return failure();
     for (Value ring : rings)
       if (inside[ring].held.size() != state[ring].held.size())
-        return loop.emitOpError("holds ")
-               << state[ring].held.size()
-               << " stage(s) of a ring before a turn and "
-               << inside[ring].held.size() << " after it; release as many as "
-               << "are acquired, or peel the first turn";
+        return loop.emitOpError("expected as many held stages of a ring after "
+                                "an iteration as before it, ")
+               << state[ring].held.size() << ", got "
+               << inside[ring].held.size()
+               << "; release as many as are acquired, or peel the first "
+                  "iteration";
     appendYield(loop.getBody()->getTerminator(), inside, rings);
     rewriter.replaceOp(op, loop.getResults().take_front(own));
     state = bind(state, rings, loop.getResults().drop_front(own));
@@ -252,10 +254,10 @@ private:
       return failure();
     for (Value ring : rings) {
       if (thenState[ring].held.size() != elseState[ring].held.size())
-        return op.emitOpError("holds ")
-               << thenState[ring].held.size() << " stage(s) of a ring after "
-               << "one branch and " << elseState[ring].held.size()
-               << " after the other";
+        return op.emitOpError("expected as many held stages of a ring after "
+                              "both branches, got ")
+               << thenState[ring].held.size() << " and "
+               << elseState[ring].held.size();
       types.append(thenState[ring].values().size(), rewriter.getI32Type());
     }
     appendYield(op.thenBlock()->getTerminator(), thenState, rings);
@@ -321,9 +323,9 @@ LogicalResult countArrivals(RingOp ring) {
     }
   }
   if (producers.size() != 1 || consumers.empty())
-    return ring.emitOpError("has ")
-           << producers.size() << " producing and " << consumers.size()
-           << " consuming role(s); it needs one and at least one";
+    return ring.emitOpError("expected one producing role and one consuming "
+                            "role or more, got ")
+           << producers.size() << " and " << consumers.size();
   Builder builder(ring.getContext());
   for (Operation *user : ring->getUsers())
     if (auto produce = dyn_cast<ProduceOp>(user))
@@ -359,7 +361,9 @@ struct AssignStagePhase
           return signalPassFailure();
       if (roles.empty() && !ringsIn(kernel).empty())
         return signalPassFailure(),
-               (void)kernel.emitOpError("uses rings without roles");
+               (void)kernel.emitOpError(
+                   "expected the rings of a kernel to be used in roles, got "
+                   "uses outside any tile.role");
     }
   }
 };

@@ -158,8 +158,8 @@ private:
     if (kernel.getBody().getOps<RoleOp>().empty())
       reserve(kernel, lowering.places[kernel], kernel.getThreads() / 32);
     if (barriers > 16)
-      return kernel.emitOpError("needs ")
-             << barriers << " named barriers, a block has 16";
+      return kernel.emitOpError("expected at most 16 named barriers, got ")
+             << barriers << "; use fewer roles or reductions";
     return success();
   }
 

@@ -129,6 +129,19 @@ struct ExpandMath : llmc::impl::TileExpandMathBase<ExpandMath> {
     });
     populatePolynomialApproximateErfPattern(patterns);
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
+      return signalPassFailure();
+    // What is left would become a call to a library that the GPU lacks.
+    WalkResult left = getOperation()->walk([](Operation *op) {
+      if (!isa<math::Exp2Op, math::ExpOp, math::Log2Op, math::LogOp,
+               math::PowFOp, math::TanhOp, math::RsqrtOp, math::SinOp,
+               math::CosOp, math::ErfOp>(op))
+        return WalkResult::advance();
+      op->emitOpError("expected f32 (or a vector of it), got ")
+          << op->getResult(0).getType()
+          << "; convert with arith.extf or arith.truncf";
+      return WalkResult::interrupt();
+    });
+    if (left.wasInterrupted())
       signalPassFailure();
   }
 };

@@ -6,6 +6,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Matchers.h"
 
 namespace llmc {
 #define GEN_PASS_DEF_TILEPEELFIRSTSTEP
@@ -19,6 +20,19 @@ static bool startsFresh(scf::ForOp loop) {
   return llvm::any_of(loop.getInitArgs(), [](Value init) {
     return init.getDefiningOp<ZeroAccOp>() != nullptr;
   });
+}
+
+/// The first iteration is taken out of the loop, so there must be one. Bounds
+/// that are not constant are the author's promise (tile.zero_acc says so).
+static LogicalResult verifyRuns(scf::ForOp loop) {
+  APInt lower, upper;
+  if (!matchPattern(loop.getLowerBound(), m_ConstantInt(&lower)) ||
+      !matchPattern(loop.getUpperBound(), m_ConstantInt(&upper)) ||
+      lower.slt(upper))
+    return success();
+  return loop.emitOpError("expected one iteration or more, as the loop starts "
+                          "from tile.zero_acc, got bounds ")
+         << lower.getSExtValue() << " to " << upper.getSExtValue();
 }
 
 static void peel(scf::ForOp loop) {
@@ -47,8 +61,11 @@ struct PeelFirstStep : llmc::impl::TilePeelFirstStepBase<PeelFirstStep> {
       if (startsFresh(loop))
         loops.push_back(loop);
     });
-    for (scf::ForOp loop : loops)
+    for (scf::ForOp loop : loops) {
+      if (failed(verifyRuns(loop)))
+        return signalPassFailure();
       peel(loop);
+    }
   }
 };
 } // namespace

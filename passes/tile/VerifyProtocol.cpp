@@ -59,9 +59,9 @@ public:
       for (auto &[ring, counters] : rings)
         for (auto &[scope, used] : counters.used)
           if (used != counters.filled)
-            return emitError(ring.getLoc(), "tile.ring is filled ")
-                   << counters.filled << " time(s) but role " << nameOf(scope)
-                   << " uses " << used << " stage(s)";
+            return emitError(ring.getLoc(), "expected role ")
+                   << nameOf(scope) << " to use the " << counters.filled
+                   << " stage(s) that are produced, got " << used << " use(s)";
     return success();
   }
 
@@ -169,8 +169,9 @@ struct VerifyProtocol : llmc::impl::TileVerifyProtocolBase<VerifyProtocol> {
       Operation *scope = op->getParentOfType<RoleOp>();
       if (all || !touches(op) || waits(scope ? scope : kernel))
         return WalkResult::advance();
-      op->emitOpError("touches memory of other kernels, but ")
-          << (scope ? "its role" : "the kernel") << " has no tile.pdl_wait";
+      op->emitOpError("expected behind a tile.pdl_wait, as it touches memory "
+                      "of other kernels; got none in ")
+          << (scope ? "its role" : "the kernel");
       return WalkResult::interrupt();
     });
     return failure(result.wasInterrupted());
@@ -188,8 +189,8 @@ struct VerifyProtocol : llmc::impl::TileVerifyProtocolBase<VerifyProtocol> {
       want += slot.getBytes();
     if (bytes == want)
       return success();
-    return op.emitOpError("loads ")
-           << bytes << " bytes into a stage of " << want;
+    return op.emitOpError("expected loads of the ")
+           << want << " bytes of a stage, got " << bytes;
   }
 
   void runOnOperation() override {

@@ -31,18 +31,6 @@ def test_files_are_short() -> None:
     assert not {name: n for name, n in lengths.items() if n > MAX_LINES}
 
 
-def test_every_pass_has_a_lit_test() -> None:
-    """`passes/<phase>/<Name>.cpp` <-> `test/lit/passes/<phase>/<name>.mlir`."""
-    missing = []
-    for td in tracked("passes/*/Passes.td"):
-        for argument in re.findall(r"^def \w+\s*:\s*Pass<\s*\"([\w-]+)\"", td.read_text(), re.M):
-            folder = ROOT / "test" / "lit" / "passes" / td.parent.name
-            tests = folder.glob("*.mlir")
-            if not any(argument in test.read_text() for test in tests):
-                missing.append(f"{argument} has no test in {folder.relative_to(ROOT)}")
-    assert not missing
-
-
 def test_links_between_documents_lead_somewhere() -> None:
     broken = []
     for page in tracked("*.md"):

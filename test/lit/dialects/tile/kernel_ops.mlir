@@ -15,6 +15,11 @@ tile.kernel @plain(%x: !tile.ptr<f32>, %w: !tile.ptr<bf16, constant>, %n: i32)
   tile.pdl_wait
   // CHECK: tile.pdl_launch
   tile.pdl_launch
+  // CHECK: tile.yield %{{.*}} : i32
+  %last = tile.for_each %x_id to %n init(%n : i32) -> (i32) {
+  ^bb0(%i: i32, %carried: i32):
+    tile.yield %i : i32
+  }
 }
 
 // Tests that roles keep warps, registers and election.

@@ -1,37 +1,12 @@
 // RUN: llmc-opt %s -split-input-file -verify-diagnostics
 
-// expected-error @+1 {{a TMA box dimension is 1 to 256, got 512}}
-tile.kernel @box(%a: !tile.tensor_map<512x64xbf16, swizzle = 128>) threads(32) {
-}
-
-// -----
-
-// expected-error @+1 {{the innermost box dimension (256 bytes) is wider than the swizzle span of 128 bytes: use several boxes}}
-tile.kernel @span(%a: !tile.tensor_map<64x128xbf16, swizzle = 128>) threads(32) {
-}
-
-// -----
-
-// expected-error @+1 {{the innermost box dimension must be a multiple of 16 bytes, got 4 x 'bf16' = 8}}
-tile.kernel @chunk(%a: !tile.tensor_map<64x4xbf16>) threads(32) {
-}
-
-// -----
-
-tile.kernel @row() threads(32) {
-  // expected-error @+1 {{a row of 96 bytes is not a multiple of the swizzle span of 128 bytes}}
-  %t = tile.shared : !tile.smem<64x48xbf16, swizzle = 128>
-}
-
-// -----
-
 !map = !tile.tensor_map<64x64xbf16, swizzle = 128>
 !tile = !tile.smem<128x64xbf16, swizzle = 64>
 tile.kernel @swizzle(%a: !map, %r: i32) threads(32) {
   %ring = tile.ring : !tile.ring<2, !tile>
   tile.role @load warps(1) elected {
     tile.produce %ring : !tile.ring<2, !tile> as (%t) {
-      // expected-error @+1 {{the map swizzles 128 bytes, the tile 64}}
+      // expected-error @+1 {{'tile.tma_load' op expected a tile with a swizzle of 128 bytes, as the map says, got 64}}
       tile.tma_load %a[%r, %r] -> %t : !map -> !tile
     }
   }
@@ -45,7 +20,7 @@ tile.kernel @rows(%a: !map, %r: i32) threads(32) {
   %ring = tile.ring : !tile.ring<2, !tile>
   tile.role @load warps(1) elected {
     tile.produce %ring : !tile.ring<2, !tile> as (%t) {
-      // expected-error @+1 {{a tile of 96 rows is not filled by boxes of 64}}
+      // expected-error @+1 {{expected a tile of a multiple of 64 rows, those of a box, got 96}}
       tile.tma_load %a[%r, %r] -> %t : !map -> !tile
     }
   }
@@ -59,7 +34,7 @@ tile.kernel @rank(%a: !map, %r: i32) threads(32) {
   %ring = tile.ring : !tile.ring<2, !tile>
   tile.role @load warps(1) elected {
     tile.produce %ring : !tile.ring<2, !tile> as (%t) {
-      // expected-error @+1 {{has 3 coordinates for a map of rank 2}}
+      // expected-error @+1 {{expected 2 coordinates, one per dimension of the map, got 3}}
       tile.tma_load %a[%r, %r, %r] -> %t : !map -> !tile
     }
   }
@@ -67,10 +42,76 @@ tile.kernel @rank(%a: !map, %r: i32) threads(32) {
 
 // -----
 
+!map = !tile.tensor_map<64x64xbf16, swizzle = 128>
+!tile = !tile.smem<64x64xf16, swizzle = 128>
+tile.kernel @element(%a: !map, %r: i32) threads(32) {
+  %ring = tile.ring : !tile.ring<2, !tile>
+  tile.role @load warps(1) elected {
+    tile.produce %ring : !tile.ring<2, !tile> as (%t) {
+      // expected-error @+1 {{expected a tile of 'bf16', as the map says, got 'f16'}}
+      tile.tma_load %a[%r, %r] -> %t : !map -> !tile
+    }
+  }
+}
+
+// -----
+
+!map = !tile.tensor_map<64xf32>
+!tile = !tile.smem<64xf32>
+tile.kernel @line(%a: !map, %r: i32) threads(32) {
+  %ring = tile.ring : !tile.ring<2, !tile>
+  tile.role @load warps(1) elected {
+    tile.produce %ring : !tile.ring<2, !tile> as (%t) {
+      // expected-error @+1 {{expected a tile of two dimensions, got '!tile.smem<64xf32>'}}
+      tile.tma_load %a[%r] -> %t : !map -> !tile
+    }
+  }
+}
+
+// -----
+
+!map = !tile.tensor_map<2x32x64xbf16, swizzle = 128>
+!tile = !tile.smem<128x64xbf16, swizzle = 128>
+tile.kernel @outer(%a: !map, %r: i32) threads(32) {
+  %ring = tile.ring : !tile.ring<2, !tile>
+  tile.role @load warps(1) elected {
+    tile.produce %ring : !tile.ring<2, !tile> as (%t) {
+      // expected-error @+1 {{expected a box that is 1 in its outer dimensions, or fills all 128 rows of the tile, got '!tile.tensor_map<2x32x64xbf16, swizzle = 128>'}}
+      tile.tma_load %a[%r, %r, %r] -> %t : !map -> !tile
+    }
+  }
+}
+
+// -----
+
+!map = !tile.tensor_map<64x32xbf16, swizzle = 128>
 !tile = !tile.smem<64x64xbf16, swizzle = 128>
-tile.kernel @slots() threads(32) {
+tile.kernel @slab(%a: !map, %r: i32) threads(32) {
+  %ring = tile.ring : !tile.ring<2, !tile>
+  tile.role @load warps(1) elected {
+    tile.produce %ring : !tile.ring<2, !tile> as (%t) {
+      // expected-error @+1 {{expected boxes of 64 columns, one slab of the tile, got 32}}
+      tile.tma_load %a[%r, %r] -> %t : !map -> !tile
+    }
+  }
+}
+
+// -----
+
+!map = !tile.tensor_map<64x64xbf16, swizzle = 128>
+!tile = !tile.smem<64x64xbf16, swizzle = 128>
+tile.kernel @unproduced(%a: !map, %r: i32) threads(32) {
+  %t = tile.shared : !tile
+  // expected-error @+1 {{'tile.tma_load' op expects parent op 'tile.produce'}}
+  tile.tma_load %a[%r, %r] -> %t : !map -> !tile
+}
+
+// -----
+
+!tile = !tile.smem<64x64xbf16, swizzle = 128>
+tile.kernel @names() threads(32) {
   %ring = tile.ring : !tile.ring<2, !tile, !tile>
-  // expected-error @+1 {{the ring has 2 slot(s), 1 named}}
+  // expected-error @+1 {{expected a name for each of 2 slot(s) of the ring, got 1}}
   tile.consume %ring : !tile.ring<2, !tile, !tile> as (%t) {
   }
 }
@@ -78,8 +119,115 @@ tile.kernel @slots() threads(32) {
 // -----
 
 !tile = !tile.smem<64x64xbf16, swizzle = 128>
+!ring = !tile.ring<2, !tile>
+tile.kernel @results(%f: f32) threads(32) {
+  %ring = tile.ring : !ring
+  // expected-error @+1 {{'tile.consume' op expected a yield of the types of the results ('i32'), got ('f32')}}
+  %x = tile.consume %ring : !ring as (%t) -> (i32) {
+    tile.yield %f : f32
+  }
+}
+
+// -----
+
+!tile = !tile.smem<64x64xbf16, swizzle = 128>
+!ring = !tile.ring<2, !tile>
+tile.kernel @slots() threads(32) {
+  %ring = tile.ring : !ring
+  // expected-error @+1 {{'tile.acquire' op expected one tile for each of 1 slot(s) of the ring, got 2}}
+  %t:2 = tile.acquire %ring : !ring -> !tile, !tile
+}
+
+// -----
+
+!tile = !tile.smem<64x64xbf16, swizzle = 128>
+!ring = !tile.ring<2, !tile>
+tile.kernel @slot() threads(32) {
+  %ring = tile.ring : !ring
+  // expected-error @+1 {{expected tile #0 to have the type of its slot, '!tile.smem<64x64xbf16, swizzle = 128>', got '!tile.smem<64xf32>'}}
+  %t = tile.acquire %ring : !ring -> !tile.smem<64xf32>
+}
+
+// -----
+
+!tile = !tile.smem<64x64xbf16, swizzle = 128>
+!ring = !tile.ring<2, !tile>
+tile.kernel @phase(%i: i32) threads(32) {
+  %ring = tile.ring : !ring
+  // expected-error @+1 {{'tile.produce' op expected a stage and a phase, got only a stage}}
+  "tile.produce"(%ring, %i) <{operandSegmentSizes = array<i32: 1, 1, 0>}> ({
+  ^bb0(%t: !tile):
+    tile.yield
+  }) : (!ring, i32) -> ()
+}
+
+// -----
+
+!tile = !tile.smem<64x64xbf16, swizzle = 128>
+func.func @loose() {
+  // expected-error @+1 {{'tile.ring' op expects parent op 'tile.kernel'}}
+  %ring = tile.ring : !tile.ring<2, !tile>
+  return
+}
+
+// -----
+
+!tile = !tile.smem<64x64xbf16, swizzle = 128>
 tile.kernel @slice() threads(32) {
   %t = tile.shared : !tile
-  // expected-error @+1 {{starts at a multiple of 8 rows and of 64 columns}}
+  // expected-error @+1 {{'tile.slice' op expected offsets at a multiple of 8 rows and of 64 columns, got 4, 0}}
   %s = tile.slice %t[4, 0] : !tile -> !tile.smem<32x64xbf16, swizzle = 128, slab_rows = 64>
+}
+
+// -----
+
+!tile = !tile.smem<64x64xbf16, swizzle = 128>
+tile.kernel @kept() threads(32) {
+  %t = tile.shared : !tile
+  // expected-error @+1 {{expected a result and offsets of the rank, element type and swizzle of '!tile.smem<64x64xbf16, swizzle = 128>', got '!tile.smem<32x64xf16, swizzle = 128, slab_rows = 64>' and 2 offset(s)}}
+  %s = tile.slice %t[0, 0] : !tile -> !tile.smem<32x64xf16, swizzle = 128, slab_rows = 64>
+}
+
+// -----
+
+!tile = !tile.smem<64x64xbf16, swizzle = 128>
+tile.kernel @outside() threads(32) {
+  %t = tile.shared : !tile
+  // expected-error @+1 {{expected a range inside [0, 64), got [40, 72)}}
+  %s = tile.slice %t[40, 0] : !tile -> !tile.smem<32x64xbf16, swizzle = 128, slab_rows = 64>
+}
+
+// -----
+
+tile.kernel @columns() threads(32) {
+  %t = tile.shared : !tile.smem<64x64xf32>
+  // expected-error @+1 {{expected whole rows of a tile without swizzle, '!tile.smem<64x64xf32>', got '!tile.smem<32x32xf32>'}}
+  %s = tile.slice %t[0, 0] : !tile.smem<64x64xf32> -> !tile.smem<32x32xf32>
+}
+
+// -----
+
+!tile = !tile.smem<64x64xbf16, swizzle = 128>
+tile.kernel @slab_rows() threads(32) {
+  %t = tile.shared : !tile
+  // expected-error @+1 {{expected slab_rows = 64, as the tile has, got 32}}
+  %s = tile.slice %t[0, 0] : !tile -> !tile.smem<32x64xbf16, swizzle = 128>
+}
+
+// -----
+
+!tile = !tile.smem<128x64xbf16, swizzle = 128>
+tile.kernel @warpgroup_slice() threads(128) {
+  %t = tile.shared : !tile
+  // expected-error @+1 {{'tile.warpgroup_slice' op expected a result of the columns, element type and swizzle of '!tile.smem<128x64xbf16, swizzle = 128>', got '!tile.smem<64x64xf16, swizzle = 128, slab_rows = 128>'}}
+  %s = tile.warpgroup_slice %t step(64) : !tile -> !tile.smem<64x64xf16, swizzle = 128, slab_rows = 128>
+}
+
+// -----
+
+!tile = !tile.smem<128x64xbf16, swizzle = 128>
+tile.kernel @stride() threads(128) {
+  %t = tile.shared : !tile
+  // expected-error @+1 {{expected a step of a positive multiple of 8, got 12}}
+  %s = tile.warpgroup_slice %t step(12) : !tile -> !tile.smem<64x64xbf16, swizzle = 128, slab_rows = 128>
 }

@@ -9,7 +9,7 @@ func.func @sinusoidal(%positions: tensor<?xf32>, %h: tensor<?x4xf32>, %inv_freq:
   %c = math.cos %f : tensor<?x2xf32>
   %s = math.sin %f : tensor<?x2xf32>
   %e = tensor.concat dim(1) %s, %c : (tensor<?x2xf32>, tensor<?x2xf32>) -> tensor<?x4xf32>
-  // expected-error @+2 {{expected cosines and sines to serve rotary position embeddings only, but this value is not a rotation of pairs of head elements: element 0 of a head is not an element times a cosine minus another times a sine}}
+  // expected-error @+2 {{that is not a rotation of pairs of head elements: element 0 of a head is not an element times a cosine minus another times a sine}}
   // expected-note @+1 {{write the model's rotation in one of these forms or extend llm-raise-rope}}
   %y = arith.addf %h, %e : tensor<?x4xf32>
   return %y : tensor<?x4xf32>

@@ -29,3 +29,18 @@ func.func @step(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x1
   %y = llm.linear %h, %w : tensor<?x8xf32>, tensor<16x8xbf16> -> tensor<?x16xf32>
   return %y : tensor<?x16xf32>
 }
+
+// -----
+
+// Rows are chosen, and weights quantized, by later passes only.
+llm.parameter @w : tensor<16x8xf32> from #llm.source<"w">
+func.func @step(%tokens: tensor<?xi32>, %positions: tensor<?xi32>) -> tensor<?x16xf32> {
+  %w = llm.weight @w : tensor<16x8xf32>
+  %h = llm.embedding %tokens, %w : tensor<?xi32>, tensor<16x8xf32> -> tensor<?x8xf32>
+  // expected-error @+1 {{expected only ops of a dense llm graph, found 'llm.gather_rows' in}}
+  %r = llm.gather_rows %h, %tokens : tensor<?x8xf32>, tensor<?xi32> -> tensor<?x8xf32>
+  // expected-error @+1 {{expected only ops of a dense llm graph, found 'llm.dynamic_scale' in}}
+  %s = llm.dynamic_scale %r {group = 0 : i64, limit = 448.0 : f64} : tensor<?x8xf32> -> tensor<?x1xf32>
+  %y = llm.linear %r, %w : tensor<?x8xf32>, tensor<16x8xf32> -> tensor<?x16xf32>
+  return %y : tensor<?x16xf32>
+}

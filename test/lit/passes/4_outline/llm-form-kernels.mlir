@@ -109,20 +109,20 @@ llm.parameter @g : tensor<8xf32> from #llm.source<"g">
 // -----
 
 // A softcap of the logits is the epilogue of the last linear; rows are gathered in
-// front of the last norm.
+// front of the last norm, although their number is read elsewhere too.
 // CHECK-LABEL: func.func @step
 func.func @step(%tokens: tensor<?xi32>, %positions: tensor<?xi32>, %rows: tensor<?xi32>,
                 %batch: !llm.batch, %kv: !llm.kv_cache<>) -> tensor<?x8xf32> {
   %c0 = arith.constant 0 : index
-  %r = tensor.dim %rows, %c0 : tensor<?xi32>
   %cap = arith.constant dense<30.0> : tensor<f32>
-  %caps = llm.broadcast %cap sizes(%r) : tensor<f32> -> tensor<?x8xf32>
   %w = llm.weight @w : tensor<8x8xf32>
   %h = llm.embedding %tokens, %w : tensor<?xi32>, tensor<8x8xf32> -> tensor<?x8xf32>
   // CHECK: llm.group "norm"
   // CHECK-NEXT: llm.gather_rows
   // CHECK-NEXT: llm.rms_norm
   %last = llm.gather_rows %h, %rows : tensor<?x8xf32>, tensor<?xi32> -> tensor<?x8xf32>
+  %r = tensor.dim %last, %c0 : tensor<?x8xf32>
+  %caps = llm.broadcast %cap sizes(%r) : tensor<f32> -> tensor<?x8xf32>
   %n = llm.rms_norm %last {eps = 1.0e-6 : f64} : tensor<?x8xf32> -> tensor<?x8xf32>
   // CHECK: llm.group "linear"
   // CHECK-NEXT: llm.linear

@@ -5,40 +5,6 @@
 !acc = !tile.acc<64x64xf32>
 !ring = !tile.ring<2, !a>
 
-// Tests that a late release is right where the multiply was waited for.
-tile.kernel @late_release(%m: !map, %n: i32) threads(160) {
-  %zero = arith.constant 0 : i32
-  %one = arith.constant 1 : i32
-  %ring = tile.ring : !ring
-  tile.role @math warps(4) {
-    %z = tile.zero_acc : !acc
-    %s = scf.for %k = %zero to %n step %one iter_args(%c = %z) -> (!acc) : i32 {
-      %r = tile.consume %ring keep(1) : !ring as (%t) -> (!acc) {
-        %x = tile.wgmma %t, %t, %c : !a, !a, !acc -> !acc
-        %w = tile.wgmma_wait %x pending(1) : !acc -> !acc
-        tile.yield %w : !acc
-      }
-      scf.yield %r : !acc
-    }
-    %d = tile.wgmma_wait %s : !acc -> !tile.frag<64x64xf32>
-    tile.release %ring : !ring
-  }
-  tile.role @load warps(1) elected {
-    scf.for %k = %zero to %n step %one : i32 {
-      tile.produce %ring : !ring as (%t) {
-        tile.tma_load %m[%k, %k] -> %t : !map -> !a
-      }
-    }
-  }
-}
-
-// -----
-
-!map = !tile.tensor_map<64x64xbf16, swizzle = 128>
-!a = !tile.smem<64x64xbf16, swizzle = 128>
-!acc = !tile.acc<64x64xf32>
-!ring = !tile.ring<2, !a>
-
 // Tests that a stage is not released under a multiply in flight.
 tile.kernel @early_release(%m: !map, %n: i32) threads(160) {
   %ring = tile.ring : !ring
@@ -128,7 +94,7 @@ tile.kernel @deadlock(%m: !map, %n: i32) threads(160) {
 
 // Tests that fillings and uses are counted.
 tile.kernel @count(%m: !map, %n: i32) threads(160) {
-  // expected-error @+1 {{tile.ring is filled 2 time(s) but role @math uses 1 stage(s)}}
+  // expected-error @+1 {{expected role @math to use the 2 stage(s) that are produced, got 1 use(s)}}
   %x = tile.ring : !ring
   tile.role @math warps(4) {
     tile.consume %x : !ring as (%t) {
@@ -158,7 +124,7 @@ tile.kernel @bytes(%m: !map, %n: i32) threads(160) {
     }
   }
   tile.role @load warps(1) elected {
-    // expected-error @+1 {{loads 8192 bytes into a stage of 16384}}
+    // expected-error @+1 {{expected loads of the 16384 bytes of a stage, got 8192}}
     tile.produce %x : !ring as (%t, %u) {
       tile.tma_load %m[%n, %n] -> %t : !map -> !a
     }
@@ -169,6 +135,6 @@ tile.kernel @bytes(%m: !map, %n: i32) threads(160) {
 
 // Tests that a kernel launched early waits before it writes.
 tile.kernel @no_wait(%y: !tile.ptr<f32>, %i: i32, %f: f32) threads(32) pdl {
-  // expected-error @+1 {{touches memory of other kernels, but the kernel has no tile.pdl_wait}}
+  // expected-error @+1 {{expected behind a tile.pdl_wait, as it touches memory of other kernels; got none in the kernel}}
   tile.store %f, %y[%i] : f32, !tile.ptr<f32>
 }

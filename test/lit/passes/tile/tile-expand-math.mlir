@@ -27,11 +27,3 @@ func.func @cos(%x: f32) -> f32 {
   %y = math.cos %x : f32
   return %y : f32
 }
-
-// Tests that other types are left.
-// CHECK-LABEL: @double
-// CHECK: math.exp %{{.*}} : f64
-func.func @double(%x: f64) -> f64 {
-  %y = math.exp %x : f64
-  return %y : f64
-}

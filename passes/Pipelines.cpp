@@ -68,6 +68,7 @@ void buildRaise(OpPassManager &manager) {
   addCleanup(manager);
   manager.addPass(llmc::createLlmRaiseNorm());
   manager.addPass(createCSEPass());
+  manager.addPass(llmc::createLlmRaiseRopeTable());
   manager.addNestedPass<func::FuncOp>(llmc::createLlmRaiseRope());
   manager.addNestedPass<func::FuncOp>(llmc::createLlmRaiseGlu());
   manager.addNestedPass<func::FuncOp>(llmc::createLlmRaiseAttention());

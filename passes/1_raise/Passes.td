@@ -63,6 +63,41 @@ def LlmRaiseNorm : Pass<"llm-raise-norm", "::mlir::ModuleOp"> {
   let dependentDialects = ["::llmc::llm::LlmDialect"];
 }
 
+def LlmRaiseRopeTable : Pass<"llm-raise-rope-table", "::mlir::ModuleOp"> {
+  let summary = "computes gathered tables of sines and cosines";
+  let description = [{
+    GPT-J and CodeGen store sin(p f) and cos(p f) of every position p as a constant
+    table and gather the rows of a step's positions. This pass recovers the
+    frequencies f from the table, checks every element of it against them, and
+    computes the rows instead, so that `llm-raise-rope` sees a rotation and the engine
+    stores F frequencies instead of a table of all positions.
+
+    Preconditions: the table is a parameter with a value, [P, 2F] in float32, sines
+    first or cosines first; what is gathered is read as its two halves. Any other
+    gather stays as it is: learned positions, and tables that are added, are none of
+    this pass's business.
+
+    Before:
+    ```mlir
+    llm.parameter @table : tensor<256x8xf32> = dense<...> : tensor<256x8xf32>
+    %w = llm.weight @table : tensor<256x8xf32>
+    %r = llm.embedding %positions, %w : tensor<?xi32>, tensor<256x8xf32> -> tensor<?x8xf32>
+    %s = tensor.extract_slice %r[0, 0] [%t, 4] [1, 1] : tensor<?x8xf32> to tensor<?x4xf32>
+    %c = tensor.extract_slice %r[0, 4] [%t, 4] [1, 1] : tensor<?x8xf32> to tensor<?x4xf32>
+    ```
+    After:
+    ```mlir
+    llm.parameter @table.inv_freq : tensor<4xf32> = dense<...> : tensor<4xf32>
+    %f = llm.weight @table.inv_freq : tensor<4xf32>
+    %a = arith.mulf %positions_as_columns, %f_as_rows : tensor<?x4xf32>
+    %s = math.sin %a : tensor<?x4xf32>
+    %c = math.cos %a : tensor<?x4xf32>
+    ```
+  }];
+  let dependentDialects = ["::llmc::llm::LlmDialect", "::mlir::arith::ArithDialect",
+                           "::mlir::math::MathDialect", "::mlir::tensor::TensorDialect"];
+}
+
 def LlmRaiseRope : Pass<"llm-raise-rope", "::mlir::func::FuncOp"> {
   let summary = "raises rotary position embeddings";
   let description = [{

@@ -72,6 +72,7 @@ def test_each_message_of_a_verifier_is_provoked(source: Path) -> None:
 #: Passes that take every valid module: what they do not recognise they leave alone.
 TAKES_EVERYTHING = {
     "llm-raise-norm": "leaves arithmetic that is no norm",
+    "llm-raise-rope-table": "leaves gathers of other tables",
     "llm-raise-glu": "leaves arithmetic that is no activation or gate",
     "llm-raise-attention": "leaves views and scales that it cannot fold",
     "host-expand-copies": "expands what it finds",

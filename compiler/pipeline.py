@@ -107,15 +107,15 @@ class PassRunner:
             try:
                 manager.run(module.operation)
             except ir.MLIRError as error:
-                raise self._failure(name, text, before, messages(error)) from None
+                raise self._failure(name, text, before, error) from None
         if self.dump:
             self.dump.after_pass(phase, name, str(module))
 
-    def _failure(self, name: str, text: str, before: str, messages: str) -> CompileError:
+    def _failure(self, name: str, text: str, before: str, error: ir.MLIRError) -> CompileError:
         if name in _CHECKS_OF_THE_MODEL:
-            return ModelError(messages)
+            return ModelError(messages(error, with_ops=False))
         path = write_reproducer(before, text, self.reproducer_dir)
-        return InternalError(f"pass {name} failed: {messages}\nreplay it with: {reproducer_command(path)}", path)
+        return InternalError(f"pass {name} failed: {messages(error)}\nreplay it with: {reproducer_command(path)}", path)
 
 
 def write_reproducer(module_text: str, passes: str, folder: Path | None = None) -> Path:
@@ -173,12 +173,13 @@ def _name(text: str) -> str:
     return re.split(r"[(),]", bare.removeprefix("func.func("))[0]
 
 
-def messages(error: ir.MLIRError) -> str:
-    """The diagnostics of a failure, one a line, with places and notes."""
+def messages(error: ir.MLIRError, with_ops: bool = True) -> str:
+    """The diagnostics of a failure, one a line, with places and notes; `with_ops` keeps MLIR's prints of ops."""
     lines = []
     for diagnostic in error.error_diagnostics:
         lines.append(f"{diagnostic.message} [{_place(diagnostic.location)}]")
-        lines += [f"  note: {note.message}" for note in diagnostic.notes]
+        notes = (note.message for note in diagnostic.notes)
+        lines += [f"  note: {note}" for note in notes if with_ops or not note.startswith("see current operation")]
     return "\n".join(lines) or str(error)
 
 

@@ -86,7 +86,7 @@ struct ConvertToPagedPass
     auto key = cast<RankedTensorType>(op.getKey().getType());
     auto value = cast<RankedTensorType>(op.getValue().getType());
     if (!op.getCausal())
-      return op.emitOpError()
+      return op.emitError()
              << "expected causal attention, found attention to later tokens "
                 "in "
              << describe(op.getLoc())
@@ -95,7 +95,7 @@ struct ConvertToPagedPass
     for (RankedTensorType type : {key, value})
       if (ShapedType::isDynamic(type.getDimSize(1)) ||
           ShapedType::isDynamic(type.getDimSize(2)))
-        return op.emitOpError()
+        return op.emitError()
                << "expected static numbers of heads and head dimensions, found "
                << type << " in " << describe(op.getLoc())
                << "; the cache's layout depends on them";

@@ -79,9 +79,9 @@ def _linear(kernel_op: Any, limits: dict[str, int]) -> CompiledKernel:
             config = linear_small.choose(linear.n, linear.k, width, linear.glu is not None)
             add(linear_small.build(kernel_op, config), f"{linear.body.name}_t{width}", first, width)
             first = width + 1
-    for config, last in _ranges(linear.n, first, max_tokens):
-        suffix = f"_n{config.block_n}"
-        add(linear_large.build(kernel_op, config, suffix), linear.body.name + suffix, first, last)
+    for large, last in _ranges(linear.n, first, max_tokens):
+        suffix = f"_n{large.block_n}"
+        add(linear_large.build(kernel_op, large, suffix), linear.body.name + suffix, first, last)
         first = last + 1
     return CompiledKernel(linear.body.name, "linear", tuple(variants), _texts(lowered))
 

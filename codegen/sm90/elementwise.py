@@ -6,6 +6,7 @@ Floor: the bytes of the operands and results.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from mlir import ir
@@ -42,7 +43,7 @@ def build(kernel_op: Any) -> tuple[KernelBuilder, tuple[Expression, ...], list[A
                 at = column if len(shape(value)) == 1 else start + column
                 return k.load(memory[value], at, count=width).to(t.f32())
 
-            replay = Replay(k, {}, {a: (lambda a=a: load(a)) for a in arguments})
+            replay = Replay(k, {}, {a: functools.partial(load, a) for a in arguments})
             for result, out in zip(results, values[len(arguments) :], strict=True):
                 k.store(replay.value(result).to(element(result)), out, start + column)
 

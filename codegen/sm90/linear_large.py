@@ -195,7 +195,7 @@ class _Kernel:
             column = column >> 1
         types = [pair] * len(fragments)
 
-        if not self.through_tma:
+        if self.out is None:
             self._store(epilogue, fragments, types, row, column)
             return
 

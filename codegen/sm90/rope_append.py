@@ -8,6 +8,7 @@ likewise goes to its slot of the cache, a value is copied to its own. Blocks of 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -63,7 +64,7 @@ class _Kernel:
                         slot = k.load(slots, row)
                         page = (slot // self.block_size).to(t.i64()) * kind.count + own.to(t.i64())
                         base = (page * self.block_size + (slot % self.block_size).to(t.i64())) * kind.dim
-                    self._head(kind, row, own, lambda i, x, out=out, base=base: self._store(x, out, base, i))
+                    self._head(kind, row, own, functools.partial(self._store, out, base))
                 first += kind.count
             k.pdl_launch()
         arguments: list[Argument] = [self.body.operand(a) for a in self.tensors]
@@ -71,7 +72,7 @@ class _Kernel:
         arguments += [self.body.operand(self.batch, "slots")]
         return k, ("T", -(-total // WARPS), 1), arguments
 
-    def _store(self, x: Value, out: Value, base: Value, i: Value) -> None:
+    def _store(self, out: Value, base: Value, i: Value, x: Value) -> None:
         target = element(self.result) if out.type == pointer(self.result) else self.cache_element
         self.k.store(x.to(target), out, base + i.to(t.i64()))
 

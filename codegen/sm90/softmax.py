@@ -86,11 +86,12 @@ class Softmax:
         """The sum of each row over all its threads, with the attention sink; `row` is the first row."""
         k, factor = self.k, self.factor
         total = k.row_reduce("add", total, self.rows)
-        if self.sinks is None:
+        sinks = self.sinks
+        if sinks is None:
             return total
 
         def add(s: Value, m: Value, r: Value, _: Value) -> Value:
-            sink = k.load(self.sinks, self.head(r)).to(t.f32())
+            sink = k.load(sinks, self.head(r)).to(t.f32())
             return s + (sink * LOG2E - m * factor).exp2()
 
         return k.map([total, maximum], [t.f32(), t.f32()], add, [self.rows], at=(row, 0))

@@ -100,6 +100,11 @@ public:
 
   void cancel() { llmc_request_cancel(request_); }
 
+  int reused_tokens() const { return llmc_request_reused_tokens(request_); }
+  void set_priority(int priority) {
+    check(llmc_request_set_priority(request_, priority));
+  }
+
   // Raises the error of a request that ended with LLMC_FINISH_ERROR.
   void raise_error() {
     llmc_token token;
@@ -122,7 +127,8 @@ struct LoadOptions {
   double free_memory_fraction;
   int max_batch_size, max_num_tokens, policy, verify_weights;
   std::optional<std::string> cuda_library;
-  bool cuda_graphs;
+  bool cuda_graphs, enable_block_reuse;
+  int max_waiting;
 
   // Valid while this lives.
   llmc_engine_options options() const {
@@ -138,6 +144,8 @@ struct LoadOptions {
     options.verify_weights = static_cast<llmc_verify>(verify_weights);
     options.cuda_library = cuda_library ? cuda_library->c_str() : nullptr;
     options.cuda_graphs = cuda_graphs;
+    options.enable_block_reuse = enable_block_reuse;
+    options.max_waiting = max_waiting;
     return options;
   }
 };
@@ -197,15 +205,20 @@ public:
     out["sample_seconds"] = stats.sample_seconds;
     out["num_graphs"] = stats.num_graphs;
     out["graph_launches"] = stats.graph_launches;
+    out["blocks_idle"] = stats.blocks_idle;
+    out["num_evictions"] = stats.num_evictions;
+    out["num_looked_up_tokens"] = stats.num_looked_up_tokens;
+    out["num_reused_tokens"] = stats.num_reused_tokens;
+    out["num_deadlines_missed"] = stats.num_deadlines_missed;
     return out;
   }
 
-  std::unique_ptr<Request> submit(Ids prompt, PyMailbox &mailbox, int64_t key,
-                                  int max_tokens, float temperature,
-                                  float top_p, float min_p, int top_k,
-                                  std::optional<uint64_t> seed, bool ignore_eos,
-                                  bool logprobs,
-                                  const std::vector<int32_t> &stop_token_ids) {
+  std::unique_ptr<Request>
+  submit(Ids prompt, PyMailbox &mailbox, int64_t key, int max_tokens,
+         float temperature, float top_p, float min_p, int top_k,
+         std::optional<uint64_t> seed, bool ignore_eos, bool logprobs,
+         const std::vector<int32_t> &stop_token_ids, int priority,
+         double timeout, uint64_t cache_salt) {
     llmc_sampling_params params = llmc_sampling_params_default();
     params.max_tokens = max_tokens;
     params.temperature = temperature;
@@ -218,6 +231,9 @@ public:
     params.logprobs = logprobs;
     params.stop_token_ids = stop_token_ids.data();
     params.num_stop_token_ids = stop_token_ids.size();
+    params.priority = priority;
+    params.timeout_seconds = timeout;
+    params.cache_salt = cache_salt;
     auto subscription =
         std::make_unique<Subscription>(Subscription{mailbox.mailbox, key});
     llmc_request *request = nullptr;
@@ -328,6 +344,8 @@ NB_MODULE(_runtime, m) {
 
   nb::class_<Request>(m, "Request")
       .def("cancel", &Request::cancel)
+      .def("set_priority", &Request::set_priority, "priority"_a)
+      .def_prop_ro("reused_tokens", &Request::reused_tokens)
       .def("raise_error", &Request::raise_error);
 
   nb::class_<LoadOptions>(m, "LoadOptions")
@@ -337,19 +355,22 @@ NB_MODULE(_runtime, m) {
              int64_t kv_cache_tokens, int64_t kv_cache_bytes,
              double free_memory_fraction, int max_batch_size,
              int max_num_tokens, int policy, int verify_weights,
-             const std::optional<std::string> &cuda_library, bool cuda_graphs) {
+             const std::optional<std::string> &cuda_library, bool cuda_graphs,
+             bool enable_block_reuse, int max_waiting) {
             new (self) LoadOptions{num_threads,          device,
                                    kv_cache_tokens,      kv_cache_bytes,
                                    free_memory_fraction, max_batch_size,
                                    max_num_tokens,       policy,
                                    verify_weights,       cuda_library,
-                                   cuda_graphs};
+                                   cuda_graphs,          enable_block_reuse,
+                                   max_waiting};
           },
           nb::kw_only(), "num_threads"_a = 0, "device"_a = 0,
           "kv_cache_tokens"_a = 0, "kv_cache_bytes"_a = 0,
           "free_memory_fraction"_a = 0.0, "max_batch_size"_a = 0,
           "max_num_tokens"_a = 0, "policy"_a = 0, "verify_weights"_a = 0,
-          "cuda_library"_a = nb::none(), "cuda_graphs"_a = true);
+          "cuda_library"_a = nb::none(), "cuda_graphs"_a = true,
+          "enable_block_reuse"_a = true, "max_waiting"_a = 0);
 
   nb::class_<Profiler>(m, "Profiler")
       .def(nb::init<const std::string &, const LoadOptions &>(), "path"_a,
@@ -368,7 +389,8 @@ NB_MODULE(_runtime, m) {
       .def("submit", &Engine::submit, "prompt"_a, "mailbox"_a, "key"_a,
            nb::kw_only(), "max_tokens"_a, "temperature"_a, "top_p"_a, "min_p"_a,
            "top_k"_a, "seed"_a.none(), "ignore_eos"_a, "logprobs"_a,
-           "stop_token_ids"_a)
+           "stop_token_ids"_a, "priority"_a = 0, "timeout"_a = 0.0,
+           "cache_salt"_a = 0)
       .def("forward", &Engine::forward, "tokens"_a, "lengths"_a,
            "rows"_a = nb::none(), "num_rows"_a = nb::none(),
            "chunk_tokens"_a = 0);
@@ -379,4 +401,5 @@ NB_MODULE(_runtime, m) {
   m.attr("FINISH_LENGTH") = static_cast<int>(LLMC_FINISH_LENGTH);
   m.attr("FINISH_CANCELLED") = static_cast<int>(LLMC_FINISH_CANCELLED);
   m.attr("FINISH_ERROR") = static_cast<int>(LLMC_FINISH_ERROR);
+  m.attr("FINISH_DEADLINE") = static_cast<int>(LLMC_FINISH_DEADLINE);
 }

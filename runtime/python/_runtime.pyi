@@ -9,6 +9,7 @@ FINISH_STOP: int
 FINISH_LENGTH: int
 FINISH_CANCELLED: int
 FINISH_ERROR: int
+FINISH_DEADLINE: int
 
 class Mailbox:
     def __init__(self) -> None: ...
@@ -16,6 +17,9 @@ class Mailbox:
 
 class Request:
     def cancel(self) -> None: ...
+    def set_priority(self, priority: int) -> None: ...
+    @property
+    def reused_tokens(self) -> int: ...
     def raise_error(self) -> None: ...
 
 class LoadOptions:
@@ -33,6 +37,8 @@ class LoadOptions:
         verify_weights: int = 0,
         cuda_library: str | None = None,
         cuda_graphs: bool = True,
+        enable_block_reuse: bool = True,
+        max_waiting: int = 0,
     ) -> None: ...
 
 class Profiler:
@@ -63,6 +69,9 @@ class Engine:
         ignore_eos: bool,
         logprobs: bool,
         stop_token_ids: list[int],
+        priority: int = 0,
+        timeout: float = 0.0,
+        cache_salt: int = 0,
     ) -> Request: ...
     def forward(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,7 +21,8 @@ from llmc.runtime.request_state import RequestState
 from llmc.runtime.sampling_params import SamplingParams
 from llmc.runtime.tokenizer import Tokenizer
 
-#: A text, token ids, or the vLLM forms {"prompt": text} and {"prompt_token_ids": ids}.
+#: A text, token ids, or the vLLM forms {"prompt": text} and {"prompt_token_ids": ids}, which may carry
+#: a "cache_salt" text: prompts share KV blocks with those of the same salt only.
 Prompt = str | Sequence[int] | Mapping[str, Any]
 
 # Waiting in C++ cannot be interrupted, so it comes up for Ctrl-C this often.
@@ -87,10 +89,14 @@ class Engine:
         sampling_params: SamplingParams | Sequence[SamplingParams] | None = None,
         *,
         on_finish: Callable[[RequestOutput], None] | None = None,
+        priority: int = 0,
+        timeout: float | None = None,
     ) -> list[RequestOutput]:
         """Runs all prompts together and returns their outputs in order.
 
-        ``on_finish`` is called as each one ends (for a progress bar).
+        ``on_finish`` is called as each one ends (for a progress bar). ``priority`` is in
+        [-100, 100], lower starts first. A request that is not done ``timeout`` seconds after
+        it was submitted ends with finish_reason "timeout" and what it has.
         """
         all_prompts = _as_prompts(prompts)
         params = _as_params(sampling_params, len(all_prompts))
@@ -98,7 +104,7 @@ class Engine:
         states: list[RequestState] = []
         try:
             for key, (prompt, one) in enumerate(zip(all_prompts, params, strict=True)):
-                states.append(self._submit(prompt, one, mailbox, key))
+                states.append(self._submit(prompt, one, mailbox, key, priority, timeout))
             left = len(states)
             while left:
                 for key, ids, logprobs, finish in mailbox.take(_POLL_SECONDS):
@@ -116,11 +122,16 @@ class Engine:
         return [state.output for state in states]
 
     def generate_stream(
-        self, prompt: Prompt, sampling_params: SamplingParams | None = None
+        self,
+        prompt: Prompt,
+        sampling_params: SamplingParams | None = None,
+        *,
+        priority: int = 0,
+        timeout: float | None = None,
     ) -> Iterator[CompletionDelta]:
         """Yields news of one request as they come. Leaving the loop cancels the request."""
         mailbox = _runtime.Mailbox()
-        state = self._submit(prompt, sampling_params or SamplingParams(), mailbox, 0)
+        state = self._submit(prompt, sampling_params or SamplingParams(), mailbox, 0, priority, timeout)
         return self._stream(state, mailbox)
 
     def forward(
@@ -145,7 +156,17 @@ class Engine:
         )
         return np.split(logits, np.cumsum(counts)[:-1]) if counts else []
 
-    def _submit(self, prompt: Prompt, params: SamplingParams, mailbox: _runtime.Mailbox, key: int) -> RequestState:
+    def _submit(
+        self,
+        prompt: Prompt,
+        params: SamplingParams,
+        mailbox: _runtime.Mailbox,
+        key: int,
+        priority: int,
+        timeout: float | None,
+    ) -> RequestState:
+        if timeout is not None and not timeout > 0:
+            raise ValueError(f"timeout must be positive seconds or None, found {timeout}")
         text, ids = self._encode(prompt)
         # Token prompts work on engines without a tokenizer, unless text is needed for stop strings.
         needs_text = text is not None or bool(params.stop_strings)
@@ -163,6 +184,9 @@ class Engine:
             ignore_eos=params.ignore_eos,
             logprobs=params.logprobs is not None,
             stop_token_ids=list(params.stop_token_ids),
+            priority=priority,
+            timeout=timeout or 0.0,
+            cache_salt=_salt(prompt),
         )
         return RequestState(request, str(next(self._request_ids)), text, ids, params, tokenizer)
 
@@ -197,6 +221,11 @@ class Engine:
 def load_engine(path: str | os.PathLike[str], **options: Any) -> Engine:
     """Loads an engine folder or archive; the options are those of :class:`Engine`."""
     return Engine(path, **options)
+
+
+def _salt(prompt: Prompt) -> int:
+    text = prompt.get("cache_salt") if isinstance(prompt, Mapping) else None
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little") if text else 0
 
 
 def _int32(values: Sequence[int]) -> npt.NDArray[np.int32]:

@@ -12,6 +12,7 @@ _REASONS: dict[int, FinishReason] = {
     _runtime.FINISH_STOP: "stop",
     _runtime.FINISH_LENGTH: "length",
     _runtime.FINISH_CANCELLED: "abort",
+    _runtime.FINISH_DEADLINE: "timeout",
 }
 
 
@@ -70,6 +71,8 @@ class RequestState:
             if delta.finish_reason == "stop" and delta.token_ids[-1] in self.params.stop_token_ids:
                 delta.stop_reason = delta.token_ids[-1]
         self.output.finished = delta.finish_reason is not None
+        if self.output.finished:  # -1: it never started
+            self.output.num_cached_tokens = max(self.request.reused_tokens, 0)
 
     def _append(self, delta: CompletionDelta) -> None:
         completion = self.completion

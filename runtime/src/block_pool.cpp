@@ -5,24 +5,52 @@
 namespace llmc {
 
 BlockPool::BlockPool(int num_blocks)
-    : references_(static_cast<size_t>(num_blocks), 0) {
+    : references_(static_cast<size_t>(num_blocks), 0),
+      cached_(static_cast<size_t>(num_blocks), 0),
+      links_(static_cast<size_t>(num_blocks)) {
+  empty_.reserve(static_cast<size_t>(num_blocks));
   for (BlockId block = num_blocks - 1; block >= 1; --block)
-    free_.push_back(block);
+    empty_.push_back(block);
+}
+
+void BlockPool::append_idle(BlockId block) {
+  BlockId last = link(0).older;
+  link(block) = {.older = last, .newer = 0};
+  link(last).newer = block;
+  link(0).older = block;
+  ++num_idle_;
+}
+
+void BlockPool::remove_idle(BlockId block) {
+  Link here = link(block);
+  link(here.older).newer = here.newer;
+  link(here.newer).older = here.older;
+  --num_idle_;
 }
 
 std::optional<BlockId> BlockPool::allocate() {
-  if (free_.empty())
+  BlockId block;
+  if (!empty_.empty()) {
+    block = empty_.back();
+    empty_.pop_back();
+  } else if (num_idle_ > 0) {
+    block = link(0).newer;
+    remove_idle(block);
+    cached_[static_cast<size_t>(block)] = 0;
+    ++num_evictions_;
+  } else {
     return std::nullopt;
-  BlockId block = free_.back();
-  free_.pop_back();
+  }
   references_[static_cast<size_t>(block)] = 1;
   return block;
 }
 
 void BlockPool::retain(BlockId block) {
   int &count = references_.at(static_cast<size_t>(block));
-  if (block == 0 || count == 0)
+  if (block == 0 || (count == 0 && !is_cached(block)))
     fail(LLMC_INTERNAL, "retain of free KV block ", block);
+  if (count == 0)
+    remove_idle(block);
   ++count;
 }
 
@@ -30,8 +58,41 @@ void BlockPool::release(BlockId block) {
   int &count = references_.at(static_cast<size_t>(block));
   if (block == 0 || count == 0)
     fail(LLMC_INTERNAL, "release of free KV block ", block);
-  if (--count == 0)
-    free_.push_back(block);
+  if (--count > 0)
+    return;
+  if (is_cached(block))
+    append_idle(block);
+  else
+    empty_.push_back(block);
+}
+
+void BlockPool::set_cached(BlockId block) {
+  if (block == 0 || references_.at(static_cast<size_t>(block)) == 0)
+    fail(LLMC_INTERNAL, "KV block ", block, " is cached while free");
+  cached_[static_cast<size_t>(block)] = 1;
+}
+
+void BlockPool::check() const {
+  std::vector<uint8_t> seen(references_.size(), 0);
+  auto visit = [&](BlockId block, bool cached) {
+    size_t i = static_cast<size_t>(block);
+    if (block == 0 || seen.at(i)++ || references_[i] != 0 ||
+        (cached_[i] != 0) != cached)
+      fail(LLMC_INTERNAL, "KV block ", block, " is on a free list with ",
+           references_[i], " references, cached ", int{cached_[i]});
+  };
+  for (BlockId block : empty_)
+    visit(block, false);
+  int idle = 0;
+  for (BlockId block = links_[0].newer; block != 0;
+       block = links_[static_cast<size_t>(block)].newer, ++idle)
+    visit(block, true);
+  int unused = 0;
+  for (size_t i = 1; i < references_.size(); ++i)
+    unused += references_[i] == 0;
+  if (idle != num_idle_ || unused != num_free())
+    fail(LLMC_INTERNAL, "the KV pool counts ", num_free(), " free blocks (",
+         num_idle_, " idle), its blocks say ", unused, " (", idle, ")");
 }
 
 } // namespace llmc

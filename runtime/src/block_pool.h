@@ -1,5 +1,10 @@
 #pragma once
 // Reference-counted KV blocks. Block 0 is reserved: padding rows write there.
+//
+// A block is in one of three states: used (references > 0), idle (no reference,
+// but its contents are known to the prefix cache and may be asked for again) or
+// empty. New blocks are taken from the empty ones, then from the idle ones,
+// least recently used first. Both count as free.
 
 #include <cstdint>
 #include <optional>
@@ -13,23 +18,46 @@ class BlockPool {
 public:
   explicit BlockPool(int num_blocks); // block 0 included
 
-  std::optional<BlockId>
-  allocate(); // with one reference; nothing when all are in use
-  void retain(BlockId block);
-  void release(
-      BlockId block); // the block is free again when its last reference goes
+  // With one reference; nothing when all are in use. The block is no longer
+  // cached.
+  std::optional<BlockId> allocate();
+  void retain(BlockId block);  // of a used or an idle block
+  void release(BlockId block); // idle or empty when its last reference goes
+
+  // Its contents are worth keeping after the last reference.
+  void set_cached(BlockId block);
 
   int num_usable() const { return static_cast<int>(references_.size()) - 1; }
-  int num_free() const { return static_cast<int>(free_.size()); }
+  int num_free() const { return static_cast<int>(empty_.size()) + num_idle_; }
+  int num_idle() const { return num_idle_; }
   int num_used() const { return num_usable() - num_free(); }
+  int64_t num_evictions() const { return num_evictions_; }
   int references(BlockId block) const {
     return references_[static_cast<size_t>(block)];
   }
+  bool is_cached(BlockId block) const {
+    return cached_[static_cast<size_t>(block)] != 0;
+  }
+
+  // Throws LLMC_INTERNAL when lists and counts disagree. O(blocks).
+  void check() const;
 
 private:
-  std::vector<BlockId>
-      free_; // last one is given next: the block most likely to be in a cache
+  struct Link {
+    BlockId older = 0, newer = 0;
+  };
+  Link &link(BlockId block) { return links_[static_cast<size_t>(block)]; }
+  void append_idle(BlockId block);
+  void remove_idle(BlockId block);
+
+  // The last one is given next: the block most likely to be in a CPU cache.
+  std::vector<BlockId> empty_;
   std::vector<int> references_;
+  std::vector<uint8_t> cached_;
+  // Idle blocks form a ring through block 0; links_[0].newer is the oldest.
+  std::vector<Link> links_;
+  int num_idle_ = 0;
+  int64_t num_evictions_ = 0;
 };
 
 } // namespace llmc

@@ -114,6 +114,7 @@ llmc_engine_options llmc_engine_options_default(void) {
   options.policy = LLMC_GUARANTEED_NO_EVICT;
   options.verify_weights = LLMC_VERIFY_AUTO;
   options.cuda_graphs = 1;
+  options.enable_block_reuse = 1;
   return options;
 }
 
@@ -172,8 +173,9 @@ llmc_status llmc_engine_submit(llmc_engine *engine, const int32_t *prompt,
     require(chosen.stop_token_ids || chosen.num_stop_token_ids == 0,
             "llmc_engine_submit: stop_token_ids is NULL");
     auto request = std::make_unique<llmc_request>();
-    request->stream = engine->engine->submit({prompt, prompt_length},
-                                             convert(chosen), callback, user);
+    request->stream = engine->engine->submit(
+        {prompt, prompt_length}, convert(chosen), callback, user,
+        {chosen.priority, chosen.timeout_seconds, chosen.cache_salt});
     *out = request.release();
   });
 }
@@ -194,6 +196,18 @@ llmc_status llmc_request_next(llmc_request *request, llmc_token *tokens,
 void llmc_request_cancel(llmc_request *request) {
   if (request)
     request->stream->cancel();
+}
+
+llmc_status llmc_request_set_priority(llmc_request *request, int32_t priority) {
+  return guarded([&] {
+    require(request, "llmc_request_set_priority: request must not be NULL");
+    llmc::check_priority(priority);
+    request->stream->set_priority(priority);
+  });
+}
+
+int32_t llmc_request_reused_tokens(const llmc_request *request) {
+  return request ? request->stream->reused_tokens() : -1;
 }
 
 void llmc_request_free(llmc_request *request) {

@@ -8,6 +8,31 @@
 
 namespace llmc {
 
+namespace {
+
+void check_serving(const ServingParams &serving) {
+  check_priority(serving.priority);
+  if (!(serving.timeout_seconds >= 0)) // NaN fails as well
+    fail(LLMC_INVALID_ARGUMENT,
+         "timeout_seconds must be positive, or 0 for none, found ",
+         serving.timeout_seconds);
+}
+
+std::chrono::steady_clock::time_point deadline_after(double seconds) {
+  // A year is as good as never and keeps the arithmetic from overflowing.
+  return std::chrono::steady_clock::now() +
+         std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+             std::chrono::duration<double>(std::min(seconds, 3e7)));
+}
+
+} // namespace
+
+void check_priority(int priority) {
+  if (priority < -kMaxPriority || priority > kMaxPriority)
+    fail(LLMC_INVALID_ARGUMENT, "priority must be in [", -kMaxPriority, ", ",
+         kMaxPriority, "] (lower goes first), found ", priority);
+}
+
 std::unique_ptr<Engine> Engine::load(const std::string &path,
                                      const llmc_engine_options &options) {
   std::unique_ptr<Engine> engine(new Engine);
@@ -16,7 +41,9 @@ std::unique_ptr<Engine> Engine::load(const std::string &path,
   engine->config_ = model.config;
   engine->runner_ = std::move(model.runner);
   engine->kv_cache_ = std::make_unique<KvCacheManager>(
-      engine->runner_->num_blocks(), engine->manifest_.limits.block_size);
+      engine->runner_->num_blocks(), engine->manifest_.limits.block_size,
+      options.enable_block_reuse != 0);
+  engine->max_waiting_ = options.max_waiting;
   engine->executor_ =
       std::make_unique<Executor>(*engine->runner_, *engine->kv_cache_,
                                  engine->config_, engine->manifest_.model);
@@ -37,7 +64,8 @@ void Engine::check_tokens(std::span<const int32_t> tokens,
 std::shared_ptr<RequestStream> Engine::submit(std::span<const int32_t> prompt,
                                               SamplingParams params,
                                               llmc_token_callback callback,
-                                              void *user) {
+                                              void *user,
+                                              const ServingParams &serving) {
   const Limits &limits = manifest_.limits;
   check_and_normalise(params, manifest_.model.vocab_size);
   check_tokens(prompt, "prompt");
@@ -47,6 +75,7 @@ std::shared_ptr<RequestStream> Engine::submit(std::span<const int32_t> prompt,
          limits.max_seq_len,
          "; shorten the prompt or recompile with a larger --max-seq-len");
 
+  check_serving(serving);
   auto request = std::make_shared<Request>();
   int64_t total = static_cast<int64_t>(prompt.size()) + params.max_tokens;
   request->max_total_tokens =
@@ -65,9 +94,14 @@ std::shared_ptr<RequestStream> Engine::submit(std::span<const int32_t> prompt,
   request->sequence.tokens.assign(prompt.begin(), prompt.end());
   request->sequence.num_prompt_tokens = static_cast<int>(prompt.size());
   request->params = std::move(params);
-  request->stream = std::make_shared<RequestStream>(callback, user);
+  request->sequence.cache_salt = serving.cache_salt;
+  if (serving.timeout_seconds > 0)
+    request->deadline = deadline_after(serving.timeout_seconds);
+  request->stream =
+      std::make_shared<RequestStream>(callback, user, executor_->attention());
+  request->stream->set_priority(serving.priority);
   auto stream = request->stream;
-  executor_->submit(std::move(request));
+  executor_->submit(std::move(request), max_waiting_);
   return stream;
 }
 

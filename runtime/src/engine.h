@@ -3,11 +3,15 @@
 
 #include "engine_file.h"
 #include "executor.h"
+#include "model_runner.h"
 
 #include <memory>
 #include <string>
 
 namespace llmc {
+
+// Throws LLMC_INVALID_ARGUMENT with the range.
+void check_priority(int priority);
 
 class Engine {
 public:
@@ -19,7 +23,8 @@ public:
   std::shared_ptr<RequestStream> submit(std::span<const int32_t> prompt,
                                         SamplingParams params,
                                         llmc_token_callback callback,
-                                        void *user);
+                                        void *user,
+                                        const ServingParams &serving = {});
 
   // Rows of `sequences` must be ascending positions; checked.
   void score(std::span<const ForwardSequence> sequences, int chunk_tokens,
@@ -34,6 +39,7 @@ private:
 
   Manifest manifest_;
   SchedulerConfig config_;
+  int max_waiting_ = 0; // 0: no limit
   std::unique_ptr<ModelRunner> runner_;
   std::unique_ptr<KvCacheManager> kv_cache_;
   std::unique_ptr<Executor> executor_; // last: stops before the rest goes

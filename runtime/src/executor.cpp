@@ -28,7 +28,7 @@ private:
 
 } // namespace
 
-Executor::Executor(ModelRunner &runner, KvCacheManager &kv_cache,
+Executor::Executor(StepRunner &runner, KvCacheManager &kv_cache,
                    const SchedulerConfig &config, const ModelInfo &model)
     : runner_(runner), kv_cache_(kv_cache), scheduler_(config, kv_cache),
       model_(model) {
@@ -45,9 +45,13 @@ Executor::~Executor() {
   thread_.join();
 }
 
-void Executor::submit(std::shared_ptr<Request> request) {
+void Executor::submit(std::shared_ptr<Request> request, int max_waiting) {
   {
     std::lock_guard lock(mutex_);
+    if (max_waiting > 0 && published_.num_waiting >= max_waiting)
+      fail(LLMC_REFUSED, published_.num_waiting,
+           " requests wait already, max_waiting is ", max_waiting,
+           "; try again later");
     incoming_.push_back(std::move(request));
     ++published_
           .num_waiting; // visible at once, not only after the running step
@@ -87,6 +91,10 @@ void Executor::publish_stats() {
   counters_.blocks_used = kv_cache_.pool().num_used();
   counters_.blocks_total = kv_cache_.pool().num_usable();
   counters_.num_preemptions = scheduler_.num_preemptions();
+  counters_.blocks_idle = kv_cache_.pool().num_idle();
+  counters_.num_evictions = kv_cache_.pool().num_evictions();
+  counters_.num_looked_up_tokens = kv_cache_.prefix_stats().looked_up_tokens;
+  counters_.num_reused_tokens = kv_cache_.prefix_stats().reused_tokens;
   GraphStats graphs = runner_.graph_stats();
   counters_.num_graphs = graphs.num_graphs;
   counters_.graph_launches = graphs.num_launches;
@@ -97,7 +105,8 @@ void Executor::publish_stats() {
 
 void Executor::loop() {
   while (wait_for_work()) {
-    end_cancelled();
+    follow_callers();
+    end_late();
     run_score_jobs();
     if (scheduler_.has_work())
       step();
@@ -111,30 +120,69 @@ bool Executor::wait_for_work() {
     return stop_ || !incoming_.empty() || !score_jobs_.empty() ||
            scheduler_.has_work();
   });
-  for (auto &request : incoming_)
+  for (auto &request : incoming_) {
+    request->priority = request->stream->priority();
+    next_deadline_ = std::min(next_deadline_, request->deadline);
     scheduler_.add(std::move(request));
+  }
   incoming_.clear();
   return !stop_;
 }
 
-void Executor::end_cancelled() {
-  std::vector<std::shared_ptr<Request>> ended;
+// Cancels and changes of priority.
+void Executor::follow_callers() {
+  uint64_t now = attention_->load();
+  if (now == attention_seen_)
+    return;
+  attention_seen_ = now;
+  std::vector<std::shared_ptr<Request>> cancelled, moved;
   auto collect = [&](const auto &queue) {
     for (const auto &request : queue)
       if (request->stream->cancelled())
-        ended.push_back(request);
+        cancelled.push_back(request);
+      else if (request->stream->priority() != request->priority)
+        moved.push_back(request);
   };
   collect(scheduler_.running());
   collect(scheduler_.waiting());
-  if (ended.empty())
+  for (const auto &request : moved)
+    scheduler_.set_priority(*request, request->stream->priority());
+  end_all_of(cancelled, LLMC_FINISH_CANCELLED);
+}
+
+void Executor::end_late() {
+  using Clock = std::chrono::steady_clock;
+  if (next_deadline_ == Clock::time_point::max())
     return;
-  for (const auto &request : ended)
+  Clock::time_point now = Clock::now();
+  if (now < next_deadline_)
+    return;
+  next_deadline_ = Clock::time_point::max();
+  std::vector<std::shared_ptr<Request>> late;
+  auto collect = [&](const auto &queue) {
+    for (const auto &request : queue)
+      if (request->deadline <= now)
+        late.push_back(request);
+      else
+        next_deadline_ = std::min(next_deadline_, request->deadline);
+  };
+  collect(scheduler_.running());
+  collect(scheduler_.waiting());
+  counters_.num_deadlines_missed += static_cast<int64_t>(late.size());
+  end_all_of(late, LLMC_FINISH_DEADLINE);
+}
+
+void Executor::end_all_of(const std::vector<std::shared_ptr<Request>> &requests,
+                          llmc_finish reason) {
+  if (requests.empty())
+    return;
+  for (const auto &request : requests)
     scheduler_.finish(*request);
   scheduler_.remove_finished();
   publish_stats(); // first, so that whoever sees the end also sees the blocks
                    // free
-  for (const auto &request : ended)
-    request->stream->finish(LLMC_FINISH_CANCELLED);
+  for (const auto &request : requests)
+    request->stream->finish(reason);
 }
 
 void Executor::run_score_jobs() {
@@ -188,13 +236,12 @@ void Executor::step() {
   }
   ++counters_.num_steps;
 
-  for (const BatchEntry &entry : batch.entries) {
+  for (const BatchEntry &entry : batch.entries)
     if (entry.sequence->num_computed_tokens <
             entry.sequence->num_prompt_tokens ||
         entry.num_tokens > 1)
       counters_.num_prompt_tokens += entry.num_tokens;
-    entry.sequence->num_computed_tokens += entry.num_tokens;
-  }
+  scheduler_.advance(batch);
   emissions_.clear();
   for (size_t row = 0; row < batch.logit_rows.size(); ++row) {
     Request &request =

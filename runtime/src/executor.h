@@ -3,9 +3,9 @@
 // Nobody else touches scheduler, KV cache or model runner after the start.
 
 #include "forward.h"
-#include "model_runner.h"
 #include "request.h"
 #include "scheduler.h"
+#include "step_runner.h"
 
 #include <condition_variable>
 #include <deque>
@@ -19,17 +19,21 @@ namespace llmc {
 
 class Executor {
 public:
-  Executor(ModelRunner &runner, KvCacheManager &kv_cache,
+  Executor(StepRunner &runner, KvCacheManager &kv_cache,
            const SchedulerConfig &config, const ModelInfo &model);
   ~Executor(); // ends everything with LLMC_FINISH_CANCELLED and joins
 
-  void submit(std::shared_ptr<Request> request);
+  // Throws LLMC_REFUSED when max_waiting (0: no limit) requests wait already.
+  void submit(std::shared_ptr<Request> request, int max_waiting = 0);
 
   // Runs scoring between two steps and returns when it is done.
   void score(std::span<const ForwardSequence> sequences,
              const ForwardLimits &limits, float *logits);
 
   llmc_engine_stats stats() const;
+
+  // For the streams of requests that are submitted here.
+  std::shared_ptr<Attention> attention() const { return attention_; }
 
 private:
   struct ScoreJob {
@@ -47,7 +51,10 @@ private:
 
   void loop();
   bool wait_for_work(); // false: stop
-  void end_cancelled();
+  void follow_callers();
+  void end_late();
+  void end_all_of(const std::vector<std::shared_ptr<Request>> &requests,
+                  llmc_finish reason);
   void run_score_jobs();
   void step();
   void sample(const Batch &batch);
@@ -56,7 +63,7 @@ private:
   void end_all();
   void publish_stats();
 
-  ModelRunner &runner_;
+  StepRunner &runner_;
   KvCacheManager &kv_cache_;
   Scheduler scheduler_;
   const ModelInfo &model_;
@@ -65,6 +72,11 @@ private:
                                     // a step allocates nothing
   std::vector<std::shared_ptr<RequestStream>> keep_alive_, failed_;
   llmc_engine_stats counters_{}; // executor thread only
+  const std::shared_ptr<Attention> attention_ = std::make_shared<Attention>(0);
+  uint64_t attention_seen_ = 0;
+  // No deadline lies before this one; those of ended requests may count.
+  std::chrono::steady_clock::time_point next_deadline_ =
+      std::chrono::steady_clock::time_point::max();
 
   mutable std::mutex mutex_;
   std::condition_variable wake_;

@@ -51,7 +51,7 @@ bool add_chunk(Progress &one, const ForwardLimits &limits,
 } // namespace
 
 void forward(std::span<const ForwardSequence> sequences,
-             const ForwardLimits &limits, ModelRunner &runner,
+             const ForwardLimits &limits, StepRunner &runner,
              KvCacheManager &kv_cache, float *logits) {
   std::vector<Progress> all(sequences.size());
   Release release{all, kv_cache};

@@ -3,7 +3,7 @@
 // chunked path as generation.
 
 #include "kv_cache_manager.h"
-#include "model_runner.h"
+#include "step_runner.h"
 
 #include <cstdint>
 #include <span>
@@ -23,7 +23,7 @@ struct ForwardLimits {
 // Writes the wanted rows back to back into `logits`. Needs blocks_for(longest
 // sequence) free blocks and gives all back, also when it throws.
 void forward(std::span<const ForwardSequence> sequences,
-             const ForwardLimits &limits, ModelRunner &runner,
+             const ForwardLimits &limits, StepRunner &runner,
              KvCacheManager &kv_cache, float *logits);
 
 } // namespace llmc

@@ -45,6 +45,14 @@ int narrowed(const char *name, int wanted, int limit) {
 
 LoadedModel load_model(const std::string &path,
                        const llmc_engine_options &options) {
+  if (options.policy < LLMC_GUARANTEED_NO_EVICT ||
+      options.policy > LLMC_STATIC_BATCH)
+    fail(LLMC_INVALID_ARGUMENT, "policy must be 0 (guaranteed_no_evict), 1 ",
+         "(max_utilization) or 2 (static_batch), found ",
+         static_cast<int>(options.policy));
+  if (options.max_waiting < 0)
+    fail(LLMC_INVALID_ARGUMENT, "max_waiting must not be negative, found ",
+         options.max_waiting);
   EngineFile file = EngineFile::open(path);
   LoadedModel model{file.manifest(), {}, nullptr};
   const Manifest &manifest = model.manifest;

@@ -8,6 +8,7 @@
 #include "plan_executor.h"
 #include "safetensors.h"
 #include "step_inputs.h"
+#include "step_runner.h"
 
 #include <map>
 #include <memory>
@@ -22,16 +23,14 @@ struct KvCacheOptions {
   double free_memory_fraction = 0; // 0: the target's default
 };
 
-class ModelRunner {
+class ModelRunner final : public StepRunner {
 public:
   // Uploads the weights, takes arena, step inputs and KV pool, binds the plan.
   ModelRunner(std::unique_ptr<Backend> backend, const Manifest &manifest,
               Plan plan, const std::map<std::string, TensorView> &weights,
               const KvCacheOptions &kv_cache);
 
-  // Computes the batch. K and V of its tokens are in the cache afterwards; the
-  // caller moves num_computed_tokens.
-  void run(const Batch &batch, const KvCacheManager &kv_cache);
+  void run(const Batch &batch, const KvCacheManager &kv_cache) override;
 
   // Times a step of `sequences` sequences, each with `tokens` new tokens behind
   // context - tokens cached ones. Overwrites the KV pool: only while nothing
@@ -39,15 +38,16 @@ public:
   StepProfile profile(int sequences, int tokens, int context, int repeats);
   double copy_bandwidth() { return backend_->copy_bandwidth(); }
 
-  // Results of the last run; they wait for it. Each is copied from the device
-  // when first asked for: with next_tokens a step moves a few bytes, and its
-  // logits only when somebody wants them.
-  std::span<const float> logits(int row); // row: index into batch.logit_rows
-  std::span<const int32_t> next_tokens(); // empty: the host samples
-  bool samples_on_device() const { return plan_.next_tokens.has_value(); }
+  // Copied from the device when first asked for: with next_tokens a step moves
+  // a few bytes, and its logits only when somebody wants them.
+  std::span<const float> logits(int row) override;
+  std::span<const int32_t> next_tokens() override;
+  bool samples_on_device() const override {
+    return plan_.next_tokens.has_value();
+  }
 
-  GraphStats graph_stats() const { return backend_->graph_stats(); }
-  ThreadPool &thread_pool() { return backend_->thread_pool(); }
+  GraphStats graph_stats() const override { return backend_->graph_stats(); }
+  ThreadPool &thread_pool() override { return backend_->thread_pool(); }
   const Plan &plan() const { return plan_; }
   int num_blocks() const { return num_blocks_; } // block 0 included
   size_t weight_bytes() const { return weight_bytes_; }

@@ -6,6 +6,7 @@
 #include "sequence.h"
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <memory>
@@ -15,34 +16,58 @@
 
 namespace llmc {
 
+// Counts what callers asked of running requests (cancel, priority), so that the
+// executor looks through its requests only when there is news.
+using Attention = std::atomic<uint64_t>;
+
 // The side of a request that both the executor and the caller touch. It
 // outlives the engine when the caller holds it.
 class RequestStream {
 public:
-  RequestStream(llmc_token_callback callback, void *user)
-      : callback_(callback), user_(user) {}
+  RequestStream(llmc_token_callback callback, void *user,
+                std::shared_ptr<Attention> attention = nullptr)
+      : callback_(callback), user_(user), attention_(std::move(attention)) {}
 
   // Executor side.
   void push(llmc_token token,
             llmc_finish finish); // LLMC_RUNNING: more will come
   void finish(llmc_finish reason, std::optional<Error> error = std::nullopt);
   bool cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
+  int priority() const { return priority_.load(std::memory_order_relaxed); }
+
+  void set_reused_tokens(int count) { reused_tokens_ = count; }
 
   // Caller side; the contract is that of llmc_request_next. Throws the error of
   // a failed request.
   size_t next(llmc_token *tokens, size_t capacity, double timeout_seconds,
               llmc_finish &finish);
-  void cancel() { cancelled_ = true; }
+  int reused_tokens() const { return reused_tokens_; }
+  void cancel() {
+    cancelled_ = true;
+    call_attention();
+  }
+  void set_priority(int priority) {
+    priority_ = priority;
+    call_attention();
+  }
 
 private:
+  void call_attention() {
+    if (attention_)
+      ++*attention_;
+  }
+
   std::mutex mutex_;
   std::condition_variable ready_;
   std::deque<llmc_token> tokens_;
   llmc_finish finish_ = LLMC_RUNNING;
   std::optional<Error> error_;
   std::atomic<bool> cancelled_{false};
+  std::atomic<int> priority_{0};
+  std::atomic<int> reused_tokens_{-1};
   const llmc_token_callback callback_;
   void *const user_;
+  const std::shared_ptr<Attention> attention_;
 };
 
 // The executor's own side: nothing here is shared between threads once the
@@ -53,9 +78,22 @@ struct Request {
   Sequence sequence;
   SamplingParams params;
   int max_total_tokens = 0; // prompt and output: max_tokens, cut at max_seq_len
-  State state = State::Waiting;
-  int reserved_blocks = 0; // promised to it by the scheduler
+  // No token is computed for it after this moment.
+  std::chrono::steady_clock::time_point deadline =
+      std::chrono::steady_clock::time_point::max();
   std::shared_ptr<RequestStream> stream;
+
+  // The scheduler's.
+  State state = State::Waiting;
+  int priority = 0;
+  int64_t arrival = 0, rank = 0; // see scheduler.h
+  uint64_t last_step = 0;        // in which it had tokens
+  int reserved_blocks = 0;       // promised to it
+  int num_preemptions = 0;
+
+  bool goes_before(const Request &other) const {
+    return rank != other.rank ? rank < other.rank : arrival < other.arrival;
+  }
 
   // The last token is never fed back, so its K and V are never stored.
   int max_cached_tokens() const { return max_total_tokens - 1; }

@@ -17,6 +17,13 @@ struct SamplingParams {
   std::vector<int32_t> stop_token_ids;
 };
 
+// How a request is served, beside what is sampled.
+struct ServingParams {
+  int priority = 0;           // -100 .. 100, lower goes first
+  double timeout_seconds = 0; // 0: no deadline
+  uint64_t cache_salt = 0;    // requests of one salt share KV blocks
+};
+
 // Temperatures between 0 and this are raised to it: below, dividing the logits
 // overflows and the result is greedy anyway.
 inline constexpr float kMinTemperature = 0.01f;

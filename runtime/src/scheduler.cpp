@@ -4,41 +4,78 @@
 
 namespace llmc {
 
-void Scheduler::add(std::shared_ptr<Request> request) {
-  waiting_.push_back(std::move(request));
+namespace {
+
+void insert_by_rank(auto &queue, Scheduler::RequestPtr request) {
+  auto place = std::upper_bound(
+      queue.begin(), queue.end(), request,
+      [](const auto &a, const auto &b) { return a->goes_before(*b); });
+  queue.insert(place, std::move(request));
+}
+
+void sort_by_rank(auto &queue) {
+  std::sort(queue.begin(), queue.end(),
+            [](const auto &a, const auto &b) { return a->goes_before(*b); });
+}
+
+} // namespace
+
+void Scheduler::add(RequestPtr request) {
+  request->arrival = num_arrivals_++;
+  request->rank = request->arrival + request->priority * kPriorityWindow;
+  insert_by_rank(waiting_, std::move(request));
+}
+
+void Scheduler::set_priority(Request &request, int priority) {
+  if (request.state == Request::State::Finished)
+    return;
+  request.priority = priority;
+  request.rank = request.arrival + priority * kPriorityWindow;
+  if (request.state == Request::State::Waiting)
+    sort_by_rank(waiting_);
+  else
+    sort_by_rank(running_);
 }
 
 const Batch &Scheduler::schedule() {
   Batch &batch = batch_;
   batch.clear();
+  ++step_;
   // Decodes first: a prompt being computed in chunks takes what is left of the
   // budget, and so cannot starve them. Over a copy of the order, because
   // preemption shortens running_.
-  order_ = running_;
+  order_.clear();
+  for (const RequestPtr &request : running_)
+    order_.push_back(request.get());
   bool all_served = true;
   for (bool decode : {true, false})
-    for (const auto &request : order_)
+    for (Request *request : order_)
       if (request->state == Request::State::Running &&
           (request->sequence.num_uncomputed_tokens() == 1) == decode)
         all_served &= schedule_running(*request, batch);
 
-  order_.clear(); // it must not keep a request alive that ends
-
   // Nobody new joins while a running request could not get its blocks: the
   // newcomer would take them for good.
-  while (all_served && !waiting_.empty() &&
+  if (all_served)
+    admit_waiting(batch);
+  return batch;
+}
+
+void Scheduler::admit_waiting(Batch &batch) {
+  const bool is_static = config_.policy == LLMC_STATIC_BATCH;
+  if (is_static && !running_.empty())
+    return; // the batch runs to its end as it is
+  while (!waiting_.empty() &&
          static_cast<int>(running_.size()) < config_.max_batch_size &&
-         batch.num_tokens < config_.max_num_tokens) {
-    std::shared_ptr<Request> request = waiting_.front();
+         (is_static || batch.num_tokens < config_.max_num_tokens)) {
+    RequestPtr request = waiting_.front();
     if (!admit(*request))
-      break; // first come, first served: nobody overtakes a request that waits
-             // for blocks
+      break; // nobody overtakes a request that waits for blocks
     waiting_.pop_front();
-    running_.push_back(request);
     request->state = Request::State::Running;
+    insert_by_rank(running_, request);
     schedule_running(*request, batch);
   }
-  return batch;
 }
 
 // False when the pool had no blocks for it.
@@ -50,7 +87,7 @@ bool Scheduler::schedule_running(Request &request, Batch &batch) {
   bool was_full = false;
   while (!kv_cache_.allocate_slots(request.sequence, num_tokens)) {
     was_full = true;
-    if (!preempt_youngest(batch, request))
+    if (!preempt_last(batch, request))
       return false; // it keeps its blocks and tries again next step
     if (request.state != Request::State::Running)
       return false;
@@ -60,6 +97,7 @@ bool Scheduler::schedule_running(Request &request, Batch &batch) {
 }
 
 void Scheduler::add_to_batch(Request &request, int num_tokens, Batch &batch) {
+  request.last_step = step_;
   batch.add(request.sequence, num_tokens, &request);
   if (num_tokens == request.sequence.num_uncomputed_tokens())
     batch.want_logits(
@@ -67,40 +105,46 @@ void Scheduler::add_to_batch(Request &request, int num_tokens, Batch &batch) {
         static_cast<uint32_t>(request.sequence.num_generated_tokens()));
 }
 
+// Takes the known beginning of its tokens from the cache.
 bool Scheduler::admit(Request &request) {
   const BlockPool &pool = kv_cache_.pool();
-  if (config_.policy == LLMC_GUARANTEED_NO_EVICT) {
+  KvCacheManager::Prefix prefix = kv_cache_.find_prefix(request.sequence);
+  if (config_.policy == LLMC_MAX_UTILIZATION) {
+    // All it has to compute must fit, and one block more while others run, or
+    // its first decode would evict somebody.
+    int spare = running_.empty() ? 0 : 1;
+    int missing = kv_cache_.blocks_for(request.sequence.num_tokens()) -
+                  static_cast<int>(prefix.entries.size());
+    if (pool.num_free() - prefix.num_idle < missing + spare)
+      return false;
+  } else {
+    // Shared blocks are counted for each: their other owners may end first.
     int worst_case = kv_cache_.blocks_for(request.max_cached_tokens());
     if (reserved_blocks_ + worst_case > pool.num_usable())
       return false;
     request.reserved_blocks = worst_case;
     reserved_blocks_ += worst_case;
-    return true;
   }
-  // All it has to compute must fit, and one block more while others run, or its
-  // first decode would evict somebody.
-  int spare = running_.empty() ? 0 : 1;
-  return pool.num_free() >=
-         kv_cache_.blocks_for(request.sequence.num_tokens()) + spare;
+  kv_cache_.use_prefix(request.sequence, prefix);
+  request.stream->set_reused_tokens(request.sequence.num_reused_tokens);
+  return true;
 }
 
-// Takes the blocks of the youngest running request that is not part of the step
-// yet and queues it first; its tokens are kept and computed again. `keep`
-// itself is taken last: only when it is the youngest left.
-bool Scheduler::preempt_youngest(const Batch &batch, const Request &keep) {
+// Takes the blocks of the last running request that is not part of the step
+// yet and queues it by its rank; its tokens are kept and computed again. `keep`
+// itself is taken last: only when it is the last one left.
+bool Scheduler::preempt_last(const Batch &batch, const Request &keep) {
   for (size_t i = running_.size(); i-- > 0;) {
     Request &victim = *running_[i];
-    bool in_batch = std::any_of(
-        batch.entries.begin(), batch.entries.end(),
-        [&](const BatchEntry &entry) { return entry.request == &victim; });
-    if (in_batch)
+    if (victim.last_step == step_)
       continue;
     // Giving up itself helps only if others go on; alone, it fits by admission.
     if (&victim == &keep && batch.empty())
       return false;
     kv_cache_.free(victim.sequence);
     victim.state = Request::State::Waiting;
-    waiting_.push_front(running_[i]);
+    ++victim.num_preemptions;
+    insert_by_rank(waiting_, running_[i]);
     running_.erase(running_.begin() + static_cast<ptrdiff_t>(i));
     ++num_preemptions_;
     return true;
@@ -108,15 +152,24 @@ bool Scheduler::preempt_youngest(const Batch &batch, const Request &keep) {
   return false;
 }
 
+void Scheduler::advance(const Batch &batch) {
+  for (const BatchEntry &entry : batch.entries)
+    kv_cache_.advance(*entry.sequence, entry.num_tokens);
+}
+
 void Scheduler::finish(Request &request) {
   kv_cache_.free(request.sequence);
   reserved_blocks_ -= request.reserved_blocks;
   request.reserved_blocks = 0;
   request.state = Request::State::Finished;
+  any_finished_ = true;
 }
 
 void Scheduler::remove_finished() {
-  auto is_finished = [](const std::shared_ptr<Request> &request) {
+  if (!any_finished_)
+    return;
+  any_finished_ = false;
+  auto is_finished = [](const RequestPtr &request) {
     return request->state == Request::State::Finished;
   };
   std::erase_if(running_, is_finished);

@@ -5,6 +5,12 @@
 // K and V are not computed yet, and a step moves num_computed_tokens towards
 // num_tokens under one token budget. A long prompt is computed in chunks beside
 // the decodes of others.
+//
+// Order. A request's rank is its arrival number plus priority *
+// kPriorityWindow (lower goes first), fixed when it arrives or when its
+// priority changes. Admission is in order of rank and nobody overtakes the
+// first, so a request waits for at most kPriorityWindow * (its priority - the
+// lowest) later arrivals: none waits for ever.
 
 #include "batch.h"
 #include "kv_cache_manager.h"
@@ -16,6 +22,9 @@
 
 namespace llmc {
 
+inline constexpr int64_t kPriorityWindow = 64; // arrivals
+inline constexpr int kMaxPriority = 100;       // -100 (first) .. 100
+
 struct SchedulerConfig {
   int max_batch_size = 1; // sequences of one step
   int max_num_tokens = 1; // tokens of one step; at least max_batch_size, so
@@ -25,14 +34,20 @@ struct SchedulerConfig {
 
 class Scheduler {
 public:
+  using RequestPtr = std::shared_ptr<Request>;
+
   Scheduler(const SchedulerConfig &config, KvCacheManager &kv_cache)
       : config_(config), kv_cache_(kv_cache) {}
 
-  void add(std::shared_ptr<Request> request);
+  void add(RequestPtr request);
+  void set_priority(Request &request, int priority);
 
   // The next step, valid until the next call. Empty only when there is no
   // unfinished request.
   const Batch &schedule();
+
+  // The step was computed: K and V of its tokens are in the cache.
+  void advance(const Batch &batch);
 
   // Ends a request in any state: its blocks are free when this returns.
   void finish(Request &request);
@@ -40,29 +55,30 @@ public:
   // Drops what finish() ended from the queues; call between steps.
   void remove_finished();
 
-  const std::vector<std::shared_ptr<Request>> &running() const {
-    return running_;
-  }
-  const std::deque<std::shared_ptr<Request>> &waiting() const {
-    return waiting_;
-  }
+  // Both in order of rank.
+  const std::vector<RequestPtr> &running() const { return running_; }
+  const std::deque<RequestPtr> &waiting() const { return waiting_; }
   bool has_work() const { return !running_.empty() || !waiting_.empty(); }
   int64_t num_preemptions() const { return num_preemptions_; }
 
 private:
   bool schedule_running(Request &request, Batch &batch);
+  void admit_waiting(Batch &batch);
   bool admit(Request &request);
   void add_to_batch(Request &request, int num_tokens, Batch &batch);
-  bool preempt_youngest(const Batch &batch, const Request &keep);
+  bool preempt_last(const Batch &batch, const Request &keep);
 
   const SchedulerConfig config_;
   KvCacheManager &kv_cache_;
-  std::vector<std::shared_ptr<Request>> running_; // oldest first
-  std::vector<std::shared_ptr<Request>> order_;   // running_ as a step began
-  Batch batch_; // both kept to avoid allocation
-  std::deque<std::shared_ptr<Request>> waiting_; // first come, first served
+  std::vector<RequestPtr> running_;
+  std::vector<Request *> order_; // running_ as a step began
+  Batch batch_;                  // both kept to avoid allocation
+  std::deque<RequestPtr> waiting_;
+  int64_t num_arrivals_ = 0;
+  uint64_t step_ = 0;
   int64_t reserved_blocks_ = 0; // worst case of all running requests
   int64_t num_preemptions_ = 0;
+  bool any_finished_ = false;
 };
 
 } // namespace llmc

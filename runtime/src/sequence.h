@@ -16,6 +16,12 @@ struct Sequence {
   std::vector<BlockId>
       blocks; // block i holds positions [i * block_size, (i + 1) * block_size)
 
+  // Prefix reuse: kept by KvCacheManager.
+  uint64_t cache_salt = 0;    // only sequences of the same salt share blocks
+  uint64_t last_content = 0;  // of the known blocks; 0: none
+  int num_known_blocks = 0;   // full blocks that the prefix cache has seen
+  int num_reused_tokens = -1; // found at the first admission; -1: none yet
+
   int num_tokens() const { return static_cast<int>(tokens.size()); }
   int num_generated_tokens() const { return num_tokens() - num_prompt_tokens; }
   int num_uncomputed_tokens() const {

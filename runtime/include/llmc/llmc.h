@@ -64,8 +64,10 @@ typedef struct llmc_request llmc_request;
 typedef enum llmc_policy {
   LLMC_GUARANTEED_NO_EVICT = 0, /* a request starts only when its worst case
                                    fits beside everybody else's */
-  LLMC_MAX_UTILIZATION = 1      /* requests start when their prompt fits; the
-                                   youngest is recomputed when the pool is full */
+  LLMC_MAX_UTILIZATION = 1,     /* requests start when their prompt fits; the
+                                   last one is recomputed when the pool is full */
+  LLMC_STATIC_BATCH = 2         /* requests start together when none runs, and
+                                   nobody joins them (for comparisons) */
 } llmc_policy;
 
 typedef enum llmc_verify {
@@ -96,6 +98,10 @@ typedef struct llmc_engine_options {
                                $LLMC_CUDA_LIBRARY or libcuda.so.1 */
   int32_t cuda_graphs; /* GPU target: 1 (the default) replays decode steps as
                           CUDA graphs, 0 launches each kernel by itself */
+  int32_t enable_block_reuse; /* 1 (the default): KV blocks of equal beginnings
+                                 are shared and kept until others need them */
+  int32_t max_waiting; /* requests that may wait before further ones are
+                          refused; 0 = no limit */
 } llmc_engine_options;
 
 LLMC_API llmc_engine_options llmc_engine_options_default(void);
@@ -148,6 +154,11 @@ typedef struct llmc_engine_stats {
   double sample_seconds;  /* time in host sampling since load */
   int64_t num_graphs;     /* decode steps recorded as CUDA graphs */
   int64_t graph_launches; /* steps that were replayed from one */
+  int64_t blocks_idle;   /* free blocks whose contents can be reused */
+  int64_t num_evictions; /* idle blocks that were given to others */
+  int64_t num_looked_up_tokens; /* of requests that started or resumed */
+  int64_t num_reused_tokens;    /* of these, found in the cache */
+  int64_t num_deadlines_missed;
 } llmc_engine_stats;
 
 LLMC_API llmc_status llmc_engine_get_stats(const llmc_engine *engine,
@@ -173,6 +184,13 @@ typedef struct llmc_sampling_params {
   const int32_t
       *stop_token_ids; /* end the request; the token is part of the output */
   size_t num_stop_token_ids;
+  /* How it is served. */
+  int32_t priority; /* -100 .. 100, lower starts first; a request is overtaken
+                       by at most 64 later ones for each step of difference */
+  double timeout_seconds; /* ends with LLMC_FINISH_DEADLINE after this; 0 = no
+                             deadline */
+  uint64_t cache_salt; /* KV blocks are shared among requests of equal salt
+                          only, so that tenants cannot probe each other */
 } llmc_sampling_params;
 
 LLMC_API llmc_sampling_params llmc_sampling_params_default(void);
@@ -182,7 +200,8 @@ typedef enum llmc_finish {
   LLMC_FINISH_STOP = 1, /* eos or a stop token: the last token of the output */
   LLMC_FINISH_LENGTH = 2, /* max_tokens or max_seq_len */
   LLMC_FINISH_CANCELLED = 3,
-  LLMC_FINISH_ERROR = 4 /* llmc_request_next returned the error */
+  LLMC_FINISH_ERROR = 4, /* llmc_request_next returned the error */
+  LLMC_FINISH_DEADLINE = 5 /* timeout_seconds passed */
 } llmc_finish;
 
 typedef struct llmc_token {
@@ -220,6 +239,15 @@ LLMC_API llmc_status llmc_request_next(llmc_request *request,
 /* Ends the request before the next step; its KV blocks are free by then.
  * Harmless after the end. */
 LLMC_API void llmc_request_cancel(llmc_request *request);
+
+/* Moves the request among those that wait, before the next step. Harmless after
+ * the end. */
+LLMC_API llmc_status llmc_request_set_priority(llmc_request *request,
+                                               int32_t priority);
+
+/* Prompt tokens whose K and V were found in the cache when the request started;
+ * -1 while it waits. */
+LLMC_API int32_t llmc_request_reused_tokens(const llmc_request *request);
 
 /* Cancels the request if it still runs and releases the handle. */
 LLMC_API void llmc_request_free(llmc_request *request);

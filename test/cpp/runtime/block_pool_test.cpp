@@ -67,4 +67,82 @@ TEST(allocate_slots_changes_nothing_when_full) {
   CHECK_EQ(sequence.num_computed_tokens, 0);
 }
 
+namespace {
+
+Sequence sequence_of(std::vector<int32_t> tokens, uint64_t salt = 0) {
+  Sequence sequence;
+  sequence.tokens = std::move(tokens);
+  sequence.cache_salt = salt;
+  return sequence;
+}
+
+// Takes what is known, computes the rest.
+void compute(KvCacheManager &kv, Sequence &sequence) {
+  kv.use_prefix(sequence, kv.find_prefix(sequence));
+  int left = sequence.num_uncomputed_tokens();
+  REQUIRE(kv.allocate_slots(sequence, left));
+  kv.advance(sequence, left);
+}
+
+} // namespace
+
+TEST(equal_beginnings_share_their_full_blocks) {
+  KvCacheManager kv(20, 4);
+  Sequence a = sequence_of({1, 2, 3, 4, 5, 6, 7, 8, 9}),
+           b = sequence_of({1, 2, 3, 4, 5, 6, 7, 8, 10, 11}),
+           c = sequence_of({1, 2, 3, 4, 5, 6, 0, 8, 9});
+  for (Sequence *one : {&a, &b, &c})
+    compute(kv, *one);
+  CHECK_EQ(a.num_reused_tokens, 0);
+  CHECK_EQ(b.num_reused_tokens, 8);
+  CHECK_EQ(c.num_reused_tokens, 4);
+  CHECK_EQ(b.blocks[1], a.blocks[1]);
+  CHECK(b.blocks[2] != a.blocks[2]);
+  CHECK_EQ(kv.pool().references(a.blocks[0]), 3);
+  CHECK_EQ(kv.prefix_stats().reused_tokens, 12);
+}
+
+TEST(the_last_token_is_always_computed) {
+  KvCacheManager kv(20, 4);
+  Sequence a = sequence_of({1, 2, 3, 4, 5, 6, 7, 8}), b = a;
+  compute(kv, a);
+  compute(kv, b); // the second block would leave nothing to take logits from
+  CHECK_EQ(b.num_reused_tokens, 4);
+}
+
+TEST(a_salt_or_no_reuse_keeps_blocks_apart) {
+  KvCacheManager kv(20, 4), off(20, 4, /*enable_reuse=*/false);
+  std::vector<int32_t> tokens{1, 2, 3, 4, 5};
+  Sequence a = sequence_of(tokens, 1), b = sequence_of(tokens, 2);
+  compute(kv, a);
+  compute(kv, b);
+  CHECK_EQ(b.num_reused_tokens, 0);
+  Sequence c = sequence_of(tokens), d = sequence_of(tokens);
+  compute(off, c);
+  compute(off, d);
+  CHECK_EQ(d.num_reused_tokens, 0);
+  off.free(c);
+  CHECK_EQ(off.pool().num_idle(), 0);
+}
+
+TEST(idle_blocks_are_found_until_others_need_them) {
+  KvCacheManager kv(5, 4); // 4 blocks
+  Sequence old = sequence_of({1, 1, 1, 1, 1, 1, 1, 1}),
+           young = sequence_of({2, 2, 2, 2, 2, 2, 2, 2});
+  compute(kv, old);
+  kv.free(old);
+  compute(kv, young);
+  kv.free(young);
+  CHECK_EQ(kv.pool().num_used(), 0);
+  CHECK_EQ(kv.pool().num_idle(), 4);
+  Sequence other = sequence_of({3});
+  compute(kv, other); // evicts the end of what was used longest ago
+  CHECK_EQ(kv.pool().num_evictions(), 1);
+  old.tokens.push_back(9), young.tokens.push_back(9);
+  CHECK_EQ(kv.find_prefix(old).entries.size(), 1);
+  CHECK_EQ(kv.find_prefix(young).entries.size(), 2);
+  CHECK_EQ(kv.find_prefix(young).num_idle, 2);
+  kv.pool().check();
+}
+
 TEST_MAIN()

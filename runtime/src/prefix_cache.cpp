@@ -1,0 +1,71 @@
+#include "prefix_cache.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace llmc {
+
+namespace {
+
+// The finaliser of splitmix64.
+uint64_t mix(uint64_t x) {
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+  return x ^ (x >> 31);
+}
+
+} // namespace
+
+PrefixCache::PrefixCache(int num_blocks, int block_size)
+    : block_size_(static_cast<size_t>(block_size)),
+      nodes_(static_cast<size_t>(num_blocks)),
+      tokens_(static_cast<size_t>(num_blocks) * block_size_),
+      buckets_(std::bit_ceil(static_cast<size_t>(num_blocks)), 0) {}
+
+size_t PrefixCache::bucket(ContentId parent, uint64_t salt,
+                           std::span<const int32_t> tokens) const {
+  uint64_t hash = mix(parent + 0x9e3779b97f4a7c15) ^ salt;
+  for (int32_t token : tokens)
+    hash = mix(hash + static_cast<uint32_t>(token) + 0x9e3779b97f4a7c15);
+  return static_cast<size_t>(hash) & (buckets_.size() - 1);
+}
+
+PrefixCache::Entry PrefixCache::find(ContentId parent, uint64_t salt,
+                                     std::span<const int32_t> tokens) const {
+  BlockId block = buckets_[bucket(parent, salt, tokens)];
+  for (; block != 0; block = nodes_[static_cast<size_t>(block)].next) {
+    const Node &node = nodes_[static_cast<size_t>(block)];
+    if (node.parent == parent && node.salt == salt &&
+        std::ranges::equal(tokens_of(block), tokens))
+      return {block, node.content};
+  }
+  return {};
+}
+
+PrefixCache::Entry PrefixCache::insert(ContentId parent, uint64_t salt,
+                                       std::span<const int32_t> tokens,
+                                       BlockId block) {
+  if (Entry known = find(parent, salt, tokens); known.block != 0)
+    return known;
+  forget(block);
+  BlockId &head = buckets_[bucket(parent, salt, tokens)];
+  nodes_[static_cast<size_t>(block)] = {next_content_, parent, salt, head};
+  head = block;
+  std::ranges::copy(tokens, tokens_.begin() +
+                                static_cast<ptrdiff_t>(
+                                    static_cast<size_t>(block) * block_size_));
+  return {block, next_content_++};
+}
+
+void PrefixCache::forget(BlockId block) {
+  Node &node = nodes_[static_cast<size_t>(block)];
+  if (node.content == 0)
+    return;
+  BlockId *link = &buckets_[bucket(node.parent, node.salt, tokens_of(block))];
+  while (*link != block)
+    link = &nodes_[static_cast<size_t>(*link)].next;
+  *link = node.next;
+  node = {};
+}
+
+} // namespace llmc

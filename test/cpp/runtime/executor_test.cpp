@@ -1,0 +1,131 @@
+// The executor thread under random clients, on a model that computes nothing:
+// callers submit, cancel, disconnect, set priorities and deadlines from several
+// threads while steps run and some of them fail.
+#include "check.h"
+#include "executor.h"
+#include "null_runner.h"
+
+#include <random>
+#include <thread>
+
+using namespace llmc;
+using namespace llmc::test;
+
+namespace {
+
+// Fails one step in `period`; 0: none.
+class FailingRunner : public NullRunner {
+public:
+  FailingRunner(int num_blocks, int block_size, int period)
+      : NullRunner(num_blocks, block_size), period_(period) {}
+  void run(const Batch &batch, const KvCacheManager &kv_cache) override {
+    if (period_ > 0 && ++steps_ % period_ == 0)
+      fail(LLMC_DEVICE_ERROR, "this step fails on purpose");
+    NullRunner::run(batch, kv_cache);
+  }
+
+private:
+  const int period_;
+  int steps_ = 0;
+};
+
+struct Endings {
+  int64_t whole = 0, cancelled = 0, late = 0, failed = 0, wrong = 0;
+};
+
+// One client: a few requests at a time, each read to its end or left.
+Endings client(Executor &executor, uint32_t seed, int count) {
+  std::mt19937 rng(seed);
+  Endings endings;
+  for (int i = 0; i < count; ++i) {
+    auto request = std::make_shared<Request>();
+    std::vector<int32_t> prompt(1 + rng() % 40,
+                                static_cast<int32_t>(rng() % 3));
+    prompt.back() = static_cast<int32_t>(rng() % kNullVocab);
+    int output = 1 + static_cast<int>(rng() % 20);
+    uint64_t salt = rng() % 2;
+    request->sequence.tokens = prompt;
+    request->sequence.num_prompt_tokens = static_cast<int>(prompt.size());
+    request->sequence.cache_salt = salt;
+    request->params.ignore_eos = true;
+    request->max_total_tokens = static_cast<int>(prompt.size()) + output;
+    if (rng() % 8 == 0)
+      request->deadline = std::chrono::steady_clock::now() +
+                          std::chrono::microseconds(rng() % 200);
+    auto stream =
+        std::make_shared<RequestStream>(nullptr, nullptr, executor.attention());
+    stream->set_priority(static_cast<int>(rng() % 5));
+    request->stream = stream;
+    executor.submit(std::move(request));
+    size_t cancel_after = rng() % 3 ? 1000 : rng() % 10;
+    std::vector<int32_t> tokens;
+    llmc_finish end = LLMC_RUNNING;
+    try {
+      while (end == LLMC_RUNNING) {
+        if (tokens.size() >= cancel_after)
+          stream->cancel();
+        if (rng() % 16 == 0)
+          stream->set_priority(static_cast<int>(rng() % 5));
+        llmc_token out[4];
+        size_t n = stream->next(out, 4, 30, end);
+        for (size_t k = 0; k < n; ++k)
+          tokens.push_back(out[k].id);
+      }
+      endings.whole += end == LLMC_FINISH_LENGTH;
+      endings.cancelled += end == LLMC_FINISH_CANCELLED;
+      endings.late += end == LLMC_FINISH_DEADLINE;
+      if (end == LLMC_FINISH_LENGTH &&
+          tokens.size() != static_cast<size_t>(output))
+        ++endings.wrong;
+    } catch (const Error &error) {
+      endings.failed += error.status() == LLMC_DEVICE_ERROR;
+    }
+    endings.wrong += tokens != scripted_output(prompt, salt,
+                                               static_cast<int>(tokens.size()));
+  }
+  return endings;
+}
+
+void run_clients(llmc_policy policy, int failing_period) {
+  constexpr int kClients = 4, kEach = 1000;
+  FailingRunner runner(48, 4, failing_period);
+  KvCacheManager kv_cache(48, 4);
+  ModelInfo model;
+  Executor executor(
+      runner, kv_cache,
+      {.max_batch_size = 6, .max_num_tokens = 24, .policy = policy}, model);
+  std::vector<Endings> endings(kClients);
+  std::vector<std::thread> threads;
+  for (uint32_t i = 0; i < kClients; ++i)
+    threads.emplace_back(
+        [&, i] { endings[i] = client(executor, 10 + i, kEach); });
+  for (std::thread &thread : threads)
+    thread.join();
+  Endings sum;
+  for (const Endings &one : endings) {
+    sum.whole += one.whole, sum.cancelled += one.cancelled;
+    sum.late += one.late, sum.failed += one.failed, sum.wrong += one.wrong;
+  }
+  CHECK_EQ(sum.wrong, 0);
+  CHECK_EQ(sum.whole + sum.cancelled + sum.late + sum.failed,
+           kClients * kEach); // each ended, and once
+  CHECK(sum.whole > 0 && sum.cancelled > 0);
+  CHECK_EQ(sum.failed > 0, failing_period > 0);
+  llmc_engine_stats stats = executor.stats();
+  CHECK_EQ(stats.blocks_used, 0);
+  CHECK_EQ(stats.num_running, 0);
+  CHECK_EQ(stats.num_waiting, 0);
+  CHECK(stats.num_reused_tokens > 0);
+}
+
+} // namespace
+
+TEST(random_clients_without_eviction) {
+  run_clients(LLMC_GUARANTEED_NO_EVICT, 0);
+}
+TEST(random_clients_with_eviction) { run_clients(LLMC_MAX_UTILIZATION, 0); }
+TEST(random_clients_with_failing_steps) {
+  run_clients(LLMC_MAX_UTILIZATION, 37);
+}
+
+TEST_MAIN()

@@ -1,0 +1,334 @@
+// Random events over random configurations on a model that computes nothing.
+// Each round has a seed; a failing one is printed and is run alone with
+// LLMC_PROPERTY_SEED=<seed>. LLMC_PROPERTY_EVENTS sets how many events to run.
+#include "check.h"
+#include "null_runner.h"
+#include "scheduler.h"
+
+#include <cstdlib>
+#include <map>
+#include <random>
+#include <set>
+
+using namespace llmc;
+using namespace llmc::test;
+
+namespace {
+
+using RequestPtr = std::shared_ptr<Request>;
+
+struct Told { // what the caller of a request was told
+  std::vector<int32_t> prompt, tokens;
+  int endings = 0;
+  bool failed = false; // cancelled, late, or in a failed step
+  bool started = false, moved = false;
+  int overtaken = 0;
+};
+
+class Round {
+public:
+  explicit Round(uint32_t seed)
+      : rng_(seed), block_size_(1 << rng_() % 5), num_blocks_(4 + pick(60)),
+        config_(random_config()), kv_(num_blocks_, block_size_, pick(4) != 0),
+        runner_(num_blocks_, block_size_), scheduler_(config_, kv_) {
+    for (std::vector<int32_t> &prefix : prefixes_)
+      for (int i = pick(5 * block_size_); i >= 0; --i)
+        prefix.push_back(pick(kNullVocab));
+  }
+
+  // Number of events.
+  int run() {
+    int events = 0;
+    for (int step = 0; step < 300; ++step) {
+      for (int i = pick(4); i > 0; --i, ++events)
+        random_event();
+      step_once();
+      ++events;
+    }
+    // Whatever is left ends by itself, or somebody starves.
+    int64_t left = 1000;
+    for (const auto &request : all_)
+      left += 2 * request->max_total_tokens;
+    for (int64_t i = 0; scheduler_.has_work(); ++i, ++events) {
+      REQUIRE(i < left * 4);
+      step_once();
+    }
+    CHECK_EQ(kv_.pool().num_used(), 0);
+    for (const auto &request : all_)
+      check_output(*request);
+    return events;
+  }
+
+private:
+  int pick(int below) {
+    return static_cast<int>(rng_() % static_cast<unsigned>(below));
+  }
+  SchedulerConfig random_config() {
+    SchedulerConfig config;
+    config.max_batch_size = 1 + pick(12);
+    config.max_num_tokens = config.max_batch_size + pick(40);
+    config.policy = static_cast<llmc_policy>(pick(3));
+    return config;
+  }
+  RequestPtr random_request() {
+    return all_.empty()
+               ? nullptr
+               : all_[static_cast<size_t>(pick(static_cast<int>(all_.size())))];
+  }
+
+  void random_event() {
+    switch (pick(8)) {
+    case 0: // cancel, disconnect or deadline
+      if (RequestPtr request = random_request();
+          request && request->state != Request::State::Finished) {
+        end(*request, true);
+        scheduler_.remove_finished();
+      }
+      break;
+    case 1:
+      if (RequestPtr request = random_request();
+          request && request->state != Request::State::Finished) {
+        told_[request.get()].moved = true;
+        scheduler_.set_priority(*request, pick(7) - 3);
+      }
+      break;
+    case 2: { // scoring takes any free blocks between two steps
+      Sequence scored;
+      scored.tokens.assign(static_cast<size_t>(num_blocks_) *
+                               static_cast<size_t>(block_size_),
+                           1);
+      int want = 1 + pick(num_blocks_ * block_size_);
+      if (kv_.allocate_slots(scored, want))
+        kv_.free(scored);
+      break;
+    }
+    case 3:
+      fail_next_step_ = pick(10) == 0;
+      break;
+    default:
+      submit();
+    }
+  }
+
+  void submit() {
+    int capacity = kv_.pool().num_usable() * block_size_;
+    int total = 2 + pick(capacity); // total - 1 tokens are cached
+    auto request = std::make_shared<Request>();
+    std::vector<int32_t> &tokens = request->sequence.tokens;
+    if (pick(2)) // equal beginnings, so that there is something to share
+      tokens = prefixes_[static_cast<size_t>(pick(4))];
+    for (int i = pick(1 + capacity / (1 + pick(8))); i >= 0; --i)
+      tokens.push_back(pick(kNullVocab));
+    if (static_cast<int>(tokens.size()) > total - 1)
+      tokens.resize(static_cast<size_t>(total - 1));
+    request->sequence.num_prompt_tokens = static_cast<int>(tokens.size());
+    request->sequence.cache_salt = static_cast<uint64_t>(pick(2));
+    request->max_total_tokens =
+        std::min(total, static_cast<int>(tokens.size()) + 1 + pick(60));
+    request->priority = pick(7) - 3;
+    request->stream = std::make_shared<RequestStream>(nullptr, nullptr);
+    told_[request.get()].prompt = tokens;
+    all_.push_back(request);
+    scheduler_.add(request);
+  }
+
+  void end(Request &request, bool failed) {
+    scheduler_.finish(request);
+    CHECK(request.sequence.blocks.empty());
+    Told &told = told_[&request];
+    ++told.endings;
+    told.failed = failed;
+  }
+
+  void step_once() {
+    std::set<Request *> waited;
+    for (const auto &request : scheduler_.waiting())
+      waited.insert(request.get());
+    const Batch &batch = scheduler_.schedule();
+    CHECK_EQ(batch.empty(), !scheduler_.has_work()); // progress
+    check_batch(batch, waited);
+    check_order(waited);
+    check_blocks();
+    if (std::exchange(fail_next_step_, false)) {
+      for (const BatchEntry &entry : batch.entries)
+        end(*entry.request, true);
+    } else {
+      runner_.run(batch, kv_); // throws when a block holds wrong tokens
+      scheduler_.advance(batch);
+      for (size_t i = 0; i < batch.logit_rows.size(); ++i) {
+        Request &request =
+            *batch.entries[static_cast<size_t>(batch.logit_rows[i].entry)]
+                 .request;
+        Told &told = told_[&request];
+        CHECK_EQ(batch.logit_rows[i].sample_index, told.tokens.size());
+        request.sequence.tokens.push_back(runner_.next_tokens()[i]);
+        told.tokens.push_back(runner_.next_tokens()[i]);
+        if (request.sequence.num_tokens() >= request.max_total_tokens)
+          end(request, false);
+      }
+    }
+    scheduler_.remove_finished();
+    check_blocks();
+  }
+
+  void check_batch(const Batch &batch, const std::set<Request *> &waited) {
+    CHECK(batch.num_tokens <= config_.max_num_tokens);
+    CHECK(batch.size() <= config_.max_batch_size);
+    CHECK(static_cast<int>(scheduler_.running().size()) <=
+          config_.max_batch_size);
+    int tokens = 0;
+    std::set<Request *> served;
+    for (const BatchEntry &entry : batch.entries) {
+      tokens += entry.num_tokens;
+      CHECK(served.insert(entry.request).second);
+      CHECK(entry.num_tokens > 0 &&
+            entry.num_tokens <= entry.sequence->num_uncomputed_tokens());
+      CHECK(static_cast<int>(entry.sequence->blocks.size()) * block_size_ >=
+            entry.sequence->num_computed_tokens + entry.num_tokens);
+    }
+    CHECK_EQ(tokens, batch.num_tokens);
+    if (config_.policy == LLMC_MAX_UTILIZATION)
+      return;
+    // Nothing is evicted; of the requests that ran before, every decode gets
+    // its token in every step, and the first prompt makes progress beside them.
+    CHECK_EQ(scheduler_.num_preemptions(), 0);
+    bool first_prompt = true;
+    for (const auto &request : scheduler_.running()) {
+      if (waited.count(request.get()))
+        continue;
+      bool decode = request->sequence.num_uncomputed_tokens() == 1;
+      if (decode || std::exchange(first_prompt, false))
+        CHECK(served.count(request.get()) == 1);
+    }
+  }
+
+  // Admission follows the rank, and nobody is overtaken too often.
+  void check_order(const std::set<Request *> &waited) {
+    for (size_t i = 1; i < scheduler_.waiting().size(); ++i)
+      CHECK(scheduler_.waiting()[i - 1]->goes_before(*scheduler_.waiting()[i]));
+    for (const auto &request : scheduler_.running()) {
+      if (!waited.count(request.get()))
+        continue;
+      if (!scheduler_.waiting().empty())
+        CHECK(request->goes_before(*scheduler_.waiting().front()));
+      Told &told = told_[request.get()];
+      if (std::exchange(told.started, true))
+        continue;
+      for (const auto &other : scheduler_.waiting())
+        if (other->arrival < request->arrival && !told_[other.get()].started)
+          ++told_[other.get()].overtaken;
+      if (!told.moved && !any_moved())
+        CHECK(told.overtaken <= kPriorityWindow * (request->priority + 3));
+    }
+  }
+  bool any_moved() const {
+    for (const auto &[request, told] : told_)
+      if (told.moved)
+        return true;
+    return false;
+  }
+
+  // Each block belongs to as many sequences as it has references, and two have
+  // it only when all tokens up to its end are the same.
+  void check_blocks() {
+    kv_.pool().check();
+    std::map<BlockId, std::vector<const Sequence *>> owners;
+    for (const auto &request : scheduler_.running())
+      for (BlockId block : request->sequence.blocks)
+        owners[block].push_back(&request->sequence);
+    for (const auto &request : scheduler_.waiting())
+      CHECK(request->sequence.blocks.empty() &&
+            request->sequence.num_computed_tokens == 0);
+    CHECK_EQ(kv_.pool().num_used(), owners.size());
+    for (const auto &[block, sequences] : owners) {
+      CHECK(block > 0 && block < num_blocks_);
+      CHECK_EQ(kv_.pool().references(block), sequences.size());
+      const Sequence &first = *sequences[0];
+      auto place = std::find(first.blocks.begin(), first.blocks.end(), block) -
+                   first.blocks.begin();
+      ptrdiff_t end = (place + 1) * block_size_;
+      for (size_t i = 1; i < sequences.size(); ++i) {
+        const Sequence &other = *sequences[i];
+        CHECK_EQ(other.blocks[static_cast<size_t>(place)], block);
+        CHECK(first.num_computed_tokens >= end &&
+              other.num_computed_tokens >= end);
+        CHECK_EQ(first.cache_salt, other.cache_salt);
+        CHECK(std::equal(first.tokens.begin(), first.tokens.begin() + end,
+                         other.tokens.begin()));
+      }
+    }
+  }
+
+  void check_output(const Request &request) {
+    const Told &told = told_[&request];
+    CHECK_EQ(told.endings, 1);
+    int expected =
+        request.max_total_tokens - request.sequence.num_prompt_tokens;
+    if (!told.failed)
+      CHECK_EQ(told.tokens.size(), expected);
+    CHECK(told.tokens == scripted_output(told.prompt,
+                                         request.sequence.cache_salt,
+                                         static_cast<int>(told.tokens.size())));
+  }
+
+  std::mt19937 rng_;
+  const int block_size_, num_blocks_;
+  const SchedulerConfig config_;
+  KvCacheManager kv_;
+  NullRunner runner_;
+  Scheduler scheduler_;
+  std::vector<int32_t> prefixes_[4];
+  std::vector<RequestPtr> all_;
+  std::map<const Request *, Told> told_;
+  bool fail_next_step_ = false;
+
+public:
+  int64_t reused() const { return kv_.prefix_stats().reused_tokens; }
+  int64_t evictions() const { return kv_.pool().num_evictions(); }
+  int64_t preemptions() const { return scheduler_.num_preemptions(); }
+};
+
+int64_t from_environment(const char *name, int64_t otherwise) {
+  const char *text = std::getenv(name);
+  return text ? std::atoll(text) : otherwise;
+}
+
+} // namespace
+
+TEST(random_events_keep_the_invariants) {
+  const int64_t only = from_environment("LLMC_PROPERTY_SEED", -1);
+  const int64_t wanted = from_environment("LLMC_PROPERTY_EVENTS", 100000);
+  int64_t events = 0, reused = 0, evictions = 0, preemptions = 0;
+  int rounds = 0;
+  for (uint32_t seed = only >= 0 ? static_cast<uint32_t>(only) : 1;
+       events < wanted; ++seed, ++rounds) {
+    int failures = check::failures();
+    Round round(seed);
+    try {
+      events += round.run();
+    } catch (const Error &error) {
+      check::report(false, __FILE__, __LINE__, error.what());
+    } catch (const check::Stop &) {
+    }
+    reused += round.reused();
+    evictions += round.evictions();
+    preemptions += round.preemptions();
+    if (check::failures() != failures) {
+      std::printf("replay with LLMC_PROPERTY_SEED=%u\n", seed);
+      return;
+    }
+    if (only >= 0)
+      return;
+  }
+  std::printf("%lld events in %d rounds: %lld tokens reused, %lld evictions, "
+              "%lld preemptions\n",
+              static_cast<long long>(events), rounds,
+              static_cast<long long>(reused), static_cast<long long>(evictions),
+              static_cast<long long>(preemptions));
+  // Without these the test would prove nothing about them.
+  CHECK(reused > 0);
+  CHECK(evictions > 0);
+  CHECK(preemptions > 0);
+}
+
+TEST_MAIN()

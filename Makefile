@@ -54,6 +54,13 @@ lit: install run-lit ## The .mlir tests of dialects and passes
 cpp-test: install run-cpp ## The C++ unit tests
 .PHONY: pytest
 pytest: install run-pytest ## The Python tests; PYTEST_ARGS="-k name"
+.PHONY: sanitize-asan sanitize-tsan run-asan run-tsan
+sanitize-asan: run-asan ## The C++ tests of the runtime under address and undefined-behaviour sanitizers
+sanitize-tsan: run-tsan ## The same under the thread sanitizer
+run-asan run-tsan: run-%:
+	cmake --preset $*
+	cmake --build --preset $*
+	ctest --preset $* -L runtime
 .PHONY: gpu-test
 gpu-test: install ## The tests that need an NVIDIA GPU
 	$(PY) -m pytest test/gpu -m gpu

@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from llmc.runtime import load_engine
+from llmc.runtime import KvCacheConfig, load_engine
 from llmc.runtime.benchmark import decode_seconds, prefill_seconds
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "python"))
@@ -72,7 +72,10 @@ def main() -> int:
         report["ceilings"] = measure()
         torch.cuda.empty_cache()
     started = time.perf_counter()
-    with load_engine(options.engine, num_threads=options.threads, verify_weights="never") as engine:
+    kv_cache = KvCacheConfig(enable_block_reuse=False)  # prompts are repeated, and each is to be computed
+    with load_engine(
+        options.engine, num_threads=options.threads, verify_weights="never", kv_cache_config=kv_cache
+    ) as engine:
         report["load_seconds"] = time.perf_counter() - started
         for batch in options.batch:
             step = decode_seconds(engine, batch, options.input)

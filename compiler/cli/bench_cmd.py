@@ -51,10 +51,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _speeds(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    from llmc.runtime import load_engine
+    from llmc.runtime import KvCacheConfig, load_engine
     from llmc.runtime.benchmark import decode_seconds, prefill_seconds
 
-    with load_engine(arguments.engine, num_threads=arguments.threads, device=arguments.device) as engine:
+    kv_cache = KvCacheConfig(enable_block_reuse=False)  # prompts are repeated, and each is to be computed
+    with load_engine(
+        arguments.engine, num_threads=arguments.threads, device=arguments.device, kv_cache_config=kv_cache
+    ) as engine:
         for batch in arguments.batch:
             seconds = decode_seconds(engine, batch, arguments.input)
             print(

@@ -176,7 +176,7 @@ Arguments parse_arguments(int argc, char **argv) {
       args.options.kv_cache_tokens = parse_integer(name, next());
     else if (option == "--stats")
       args.stats = true;
-    else if (option.starts_with("-"))
+    else if (option.starts_with('-'))
       usage_error("unknown option " + option);
     else if (args.engine.empty())
       args.engine = option;

@@ -32,7 +32,7 @@ help: ## Show this list
 # Without build isolation, so that a second install rebuilds only what changed.
 .PHONY: install
 install: $(if $(filter 1,$(IN_VENV)),,.venv/bin/python) ## Build and install llmc, editable, with what the tests need
-	@echo "== installing llmc and its dependencies into $(dir $(PY))"
+	@echo "== installing llmc and its dependencies into $(dir $(PY)) (downloads PyTorch and MLIR, builds the C++: minutes)"
 	@$(PIP) install -r tools/requirements-build.txt
 	@$(PIP) install --no-build-isolation --editable '.[test]' -C cmake.define.LLMC_BUILD_TESTS=ON
 

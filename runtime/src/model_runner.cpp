@@ -1,6 +1,7 @@
 #include "model_runner.h"
 
 #include "error.h"
+#include "input_writer.h"
 
 #include <algorithm>
 #include <cstring>
@@ -104,11 +105,11 @@ void ModelRunner::run(const Batch &batch, const KvCacheManager &kv_cache) {
          batch.size(), " sequences and ", num_rows_,
          " logit rows exceeds the engine's limits");
   backend_->wait_for_staging();
-  write_inputs(batch, kv_cache);
+  write_step_inputs(inputs_, step_block_.staging, batch, kv_cache);
   bool one_row_each =
       batch.num_tokens == batch.size() && num_rows_ == batch.size();
   if (int rows = one_row_each ? executor_->replay_rows(batch.size()) : 0) {
-    pad_inputs(batch.size(), rows);
+    pad_step_inputs(inputs_, step_block_.staging, batch.size(), rows);
     executor_->replay(rows, inputs_.used_bytes(rows));
     return;
   }
@@ -156,93 +157,10 @@ StepProfile ModelRunner::profile(int sequences, int tokens, int context,
     batch.want_logits(tokens - 1);
   }
   backend_->wait_for_staging();
-  write_inputs(batch, kv_cache);
+  write_step_inputs(inputs_, step_block_.staging, batch, kv_cache);
   return executor_->profile(
       {.T = batch.num_tokens, .S = sequences, .R = sequences, .NB = 0, .B = 0},
       inputs_.used_bytes(sequences), repeats);
-}
-
-void ModelRunner::write_inputs(const Batch &batch,
-                               const KvCacheManager &kv_cache) {
-  std::byte *block = step_block_.staging;
-  auto *tokens = inputs_.data<int32_t>(block, StepInput::Tokens);
-  auto *positions = inputs_.data<int32_t>(block, StepInput::Positions);
-  auto *slots = inputs_.data<int32_t>(block, StepInput::Slots);
-  auto *query_start = inputs_.data<int32_t>(block, StepInput::QueryStart);
-  auto *kv_len = inputs_.data<int32_t>(block, StepInput::KvLen);
-  auto *table = inputs_.data<int32_t>(block, StepInput::BlockTable);
-  int row = 0;
-  for (const BatchEntry &entry : batch.entries) {
-    const Sequence &sequence = *entry.sequence;
-    *query_start++ = row;
-    *kv_len++ = sequence.num_computed_tokens + entry.num_tokens;
-    std::copy(sequence.blocks.begin(), sequence.blocks.end(), table);
-    std::fill(table + sequence.blocks.size(),
-              table + limits_.max_blocks_per_seq, 0);
-    table += limits_.max_blocks_per_seq;
-    for (int position = sequence.num_computed_tokens,
-             end = position + entry.num_tokens;
-         position < end; ++position, ++row) {
-      tokens[row] = sequence.tokens[static_cast<size_t>(position)];
-      positions[row] = position;
-      slots[row] = kv_cache.slot(sequence, position);
-    }
-  }
-  *query_start = row;
-
-  static const SamplingParams greedy = [] {
-    SamplingParams params;
-    params.temperature = 0;
-    return params;
-  }();
-  auto *logit_rows = inputs_.data<int32_t>(block, StepInput::LogitRows);
-  auto *temperature = inputs_.data<float>(block, StepInput::Temperature);
-  auto *top_p = inputs_.data<float>(block, StepInput::TopP);
-  auto *min_p = inputs_.data<float>(block, StepInput::MinP);
-  auto *top_k = inputs_.data<int32_t>(block, StepInput::TopK);
-  auto *seed = inputs_.data<uint64_t>(block, StepInput::Seed);
-  auto *sample_index = inputs_.data<uint32_t>(block, StepInput::SampleIndex);
-  for (size_t i = 0; i < batch.logit_rows.size(); ++i) {
-    const LogitRow &want = batch.logit_rows[i];
-    const SamplingParams &params = want.params ? *want.params : greedy;
-    logit_rows[i] = want.row;
-    temperature[i] = params.temperature;
-    top_p[i] = params.top_p;
-    min_p[i] = params.min_p;
-    top_k[i] = params.top_k;
-    seed[i] = params.seed;
-    sample_index[i] = want.sample_index;
-  }
-}
-
-// Padding is sequences of one token of id 0 in block 0, which belongs to
-// nobody: for a kernel they are like all others, so it needs no mask, and each
-// of them writes the same K and V to the same slot. Nobody reads their results.
-void ModelRunner::pad_inputs(int num_sequences, int rows) {
-  std::byte *block = step_block_.staging;
-  auto fill = [&]<class T>(StepInput input, T value) {
-    T *data = inputs_.data<T>(block, input);
-    std::fill(data + num_sequences, data + rows, value);
-  };
-  fill(StepInput::Tokens, int32_t{0});
-  fill(StepInput::Positions, int32_t{0});
-  fill(StepInput::Slots, int32_t{0});
-  fill(StepInput::KvLen, int32_t{1});
-  fill(StepInput::Temperature, 0.0f);
-  fill(StepInput::TopP, 1.0f);
-  fill(StepInput::MinP, 0.0f);
-  fill(StepInput::TopK, int32_t{0});
-  fill(StepInput::Seed, uint64_t{0});
-  fill(StepInput::SampleIndex, int32_t{0});
-  auto *logit_rows = inputs_.data<int32_t>(block, StepInput::LogitRows);
-  auto *query_start = inputs_.data<int32_t>(block, StepInput::QueryStart);
-  for (int row = num_sequences; row < rows; ++row) {
-    logit_rows[row] = row;
-    query_start[row + 1] = row + 1;
-  }
-  auto *table = inputs_.data<int32_t>(block, StepInput::BlockTable);
-  std::fill(table + ptrdiff_t{num_sequences} * limits_.max_blocks_per_seq,
-            table + ptrdiff_t{rows} * limits_.max_blocks_per_seq, 0);
 }
 
 std::span<const float> ModelRunner::logits(int row) {

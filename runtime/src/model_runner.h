@@ -59,8 +59,6 @@ private:
   void upload_weights(const Manifest &manifest,
                       const std::map<std::string, TensorView> &weights);
   void allocate_kv_cache(const Limits &limits, const KvCacheOptions &options);
-  void write_inputs(const Batch &batch, const KvCacheManager &kv_cache);
-  void pad_inputs(int num_sequences, int rows);
 
   std::unique_ptr<Backend> backend_;
   Plan plan_;

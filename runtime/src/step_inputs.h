@@ -50,6 +50,7 @@ public:
   explicit StepInputs(const Sizes &max_sizes); // T, S and R at their limits
 
   size_t bytes() const { return bytes_; }
+  int64_t max_blocks_per_seq() const { return max_blocks_per_seq_; }
   size_t used_bytes(int64_t num_sequences)
       const; // prefix of the block that a step of so many sequences needs
   size_t offset(StepInput input) const {

@@ -1,0 +1,115 @@
+// How much time the host takes for a step beside the model: schedule, write the
+// inputs, append, statistics, emit. A program to run by hand, not a test:
+// `runtime_step_cost [steps]`.
+#include "executor.h"
+#include "input_writer.h"
+#include "null_runner.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+
+using namespace llmc;
+using namespace llmc::test;
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Sequences may have 8,192 tokens.
+constexpr int kPrompt = 128, kBlock = 16, kMaxBlocksPerSeq = 512;
+
+// Notes the time from the end of one step of full size to the moment when the
+// next one could be launched.
+class TimedRunner : public NullRunner {
+public:
+  TimedRunner(int num_blocks, int block_size, int batch, size_t steps)
+      : NullRunner(num_blocks, block_size, /*verify=*/false), batch_(batch),
+        inputs_({.T = batch,
+                 .S = batch,
+                 .R = batch,
+                 .NB = 0,
+                 .B = kMaxBlocksPerSeq}),
+        staging_(inputs_.bytes()) {
+    microseconds.reserve(steps * 2);
+  }
+  void run(const Batch &batch, const KvCacheManager &kv_cache) override {
+    bool is_full = batch.size() == batch_ && batch.num_tokens == batch_;
+    if (is_full) {
+      write_step_inputs(inputs_, staging_.data(), batch, kv_cache);
+      if (was_full_)
+        microseconds.push_back(
+            std::chrono::duration<double, std::micro>(Clock::now() - end_)
+                .count());
+    }
+    was_full_ = is_full;
+    NullRunner::run(batch, kv_cache);
+    end_ = Clock::now();
+  }
+  std::vector<double> microseconds;
+
+private:
+  const int batch_;
+  const StepInputs inputs_;
+  std::vector<std::byte> staging_;
+  bool was_full_ = false;
+  Clock::time_point end_{};
+};
+
+void measure(int batch, int steps) {
+  int blocks = batch * ((kPrompt + steps) / kBlock + 2) + 1;
+  TimedRunner runner(blocks, kBlock, batch, static_cast<size_t>(steps));
+  KvCacheManager kv_cache(blocks, kBlock);
+  ModelInfo model;
+  std::atomic<int> ended{0};
+  {
+    Executor executor(
+        runner, kv_cache,
+        {.max_batch_size = batch, .max_num_tokens = std::max(batch, 8192)},
+        model);
+    auto callback = [](void *user, const llmc_token *, size_t,
+                       llmc_finish finish) {
+      if (finish != LLMC_RUNNING)
+        ++*static_cast<std::atomic<int> *>(user);
+    };
+    for (int i = 0; i < batch; ++i) {
+      auto request = std::make_shared<Request>();
+      // As the engine does, so that no step allocates.
+      request->sequence.tokens.reserve(static_cast<size_t>(kPrompt + steps));
+      request->sequence.tokens.assign(kPrompt, i);
+      request->sequence.num_prompt_tokens = kPrompt;
+      request->params.ignore_eos = true;
+      request->max_total_tokens = kPrompt + steps;
+      request->stream = std::make_shared<RequestStream>(callback, &ended,
+                                                        executor.attention());
+      executor.submit(std::move(request));
+    }
+    while (ended < batch)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  std::vector<double> &all = runner.microseconds;
+  if (all.empty()) {
+    std::printf("%5d sequences: no step had all of them, ask for more steps\n",
+                batch);
+    return;
+  }
+  std::sort(all.begin(), all.end());
+  auto percentile = [&](double p) {
+    return all[static_cast<size_t>(p * static_cast<double>(all.size() - 1))];
+  };
+  std::printf("%5d sequences, %zu steps: p50 %7.1f us, p99 %7.1f us\n", batch,
+              all.size(), percentile(0.5), percentile(0.99));
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  int steps = argc > 1 ? std::atoi(argv[1]) : 1000;
+  if (steps < 2) {
+    std::fprintf(stderr, "usage: runtime_step_cost [steps >= 2]\n");
+    return 2;
+  }
+  for (int batch : {1, 64, 256, 2048})
+    measure(batch, steps);
+}

@@ -210,6 +210,8 @@ public:
     out["num_looked_up_tokens"] = stats.num_looked_up_tokens;
     out["num_reused_tokens"] = stats.num_reused_tokens;
     out["num_deadlines_missed"] = stats.num_deadlines_missed;
+    out["num_failed_steps"] = stats.num_failed_steps;
+    out["consecutive_failed_steps"] = stats.consecutive_failed_steps;
     return out;
   }
 

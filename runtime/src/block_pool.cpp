@@ -2,6 +2,8 @@
 
 #include "error.h"
 
+#include <algorithm>
+
 namespace llmc {
 
 BlockPool::BlockPool(int num_blocks)
@@ -70,6 +72,15 @@ void BlockPool::set_cached(BlockId block) {
   if (block == 0 || references_.at(static_cast<size_t>(block)) == 0)
     fail(LLMC_INTERNAL, "KV block ", block, " is cached while free");
   cached_[static_cast<size_t>(block)] = 1;
+}
+
+void BlockPool::clear_cached() {
+  while (num_idle_ > 0) {
+    BlockId block = link(0).newer;
+    remove_idle(block);
+    empty_.push_back(block);
+  }
+  std::fill(cached_.begin(), cached_.end(), uint8_t{0});
 }
 
 void BlockPool::check() const {

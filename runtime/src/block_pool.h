@@ -39,6 +39,9 @@ public:
     return cached_[static_cast<size_t>(block)] != 0;
   }
 
+  // No contents are worth keeping: idle blocks become empty.
+  void clear_cached();
+
   // Throws LLMC_INTERNAL when lists and counts disagree. O(blocks).
   void check() const;
 

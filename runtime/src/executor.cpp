@@ -235,6 +235,7 @@ void Executor::step() {
     return;
   }
   ++counters_.num_steps;
+  counters_.consecutive_failed_steps = 0;
 
   for (const BatchEntry &entry : batch.entries)
     if (entry.sequence->num_computed_tokens <
@@ -328,6 +329,10 @@ void Executor::fail_batch(const Batch &batch, const Error &error) {
     streams.push_back(entry.request->stream);
   }
   scheduler_.remove_finished();
+  // A device may report the failure of an earlier step only now.
+  kv_cache_.forget_prefixes();
+  ++counters_.num_failed_steps;
+  ++counters_.consecutive_failed_steps;
   publish_stats();
   for (const auto &stream : streams)
     stream->finish(LLMC_FINISH_ERROR, error);

@@ -71,6 +71,11 @@ void KvCacheManager::advance(Sequence &sequence, int num_tokens) {
   }
 }
 
+void KvCacheManager::forget_prefixes() {
+  prefixes_.forget_all();
+  pool_.clear_cached();
+}
+
 void KvCacheManager::free(Sequence &sequence) {
   // Last block first: among the idle ones the end of a sequence is then older
   // than its beginning, and is evicted before it.

@@ -43,6 +43,10 @@ public:
   // Gives all blocks back and forgets what was computed.
   void free(Sequence &sequence);
 
+  // After a failed step nobody knows what the blocks hold; sequences keep
+  // theirs but no block is found any more.
+  void forget_prefixes();
+
   int blocks_for(int64_t num_tokens) const {
     return static_cast<int>((num_tokens + block_size_ - 1) / block_size_);
   }

@@ -68,4 +68,9 @@ void PrefixCache::forget(BlockId block) {
   node = {};
 }
 
+void PrefixCache::forget_all() {
+  std::ranges::fill(nodes_, Node{});
+  std::ranges::fill(buckets_, 0);
+}
+
 } // namespace llmc

@@ -36,6 +36,7 @@ public:
                BlockId block);
 
   void forget(BlockId block); // harmless when it is not known
+  void forget_all();
 
 private:
   struct Node {

@@ -159,6 +159,9 @@ typedef struct llmc_engine_stats {
   int64_t num_looked_up_tokens; /* of requests that started or resumed */
   int64_t num_reused_tokens;    /* of these, found in the cache */
   int64_t num_deadlines_missed;
+  int64_t num_failed_steps;
+  int64_t consecutive_failed_steps; /* 0: the last step was computed; a device
+                                       that is lost fails every one */
 } llmc_engine_stats;
 
 LLMC_API llmc_status llmc_engine_get_stats(const llmc_engine *engine,

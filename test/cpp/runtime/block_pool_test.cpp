@@ -145,4 +145,28 @@ TEST(idle_blocks_are_found_until_others_need_them) {
   kv.pool().check();
 }
 
+TEST(after_a_failure_nothing_is_found) {
+  KvCacheManager kv(20, 4);
+  Sequence ended = sequence_of({1, 1, 1, 1, 1, 1, 1, 1, 1}),
+           running = sequence_of({2, 2, 2, 2, 2, 2, 2, 2, 2});
+  compute(kv, ended);
+  compute(kv, running);
+  kv.free(ended);
+  kv.forget_prefixes();
+  kv.pool().check();
+  CHECK_EQ(kv.pool().num_idle(), 0);
+  CHECK_EQ(kv.find_prefix(ended).entries.size(), 0);
+  CHECK_EQ(kv.find_prefix(running).entries.size(), 0);
+  running.tokens.insert(running.tokens.end(), 4, 2);
+  REQUIRE(kv.allocate_slots(running, 4)); // it goes on with what it has
+  kv.advance(running, 4);
+  kv.free(running);
+  kv.pool().check();
+  CHECK_EQ(kv.pool().num_used(), 0);
+  running.num_reused_tokens = -1;
+  compute(kv, running);
+  CHECK_EQ(running.num_reused_tokens,
+           0); // without its beginning no block counts
+}
+
 TEST_MAIN()

@@ -116,6 +116,9 @@ void run_clients(llmc_policy policy, int failing_period) {
   CHECK_EQ(stats.num_running, 0);
   CHECK_EQ(stats.num_waiting, 0);
   CHECK(stats.num_reused_tokens > 0);
+  CHECK_EQ(stats.num_failed_steps > 0, failing_period > 0);
+  if (failing_period == 1)
+    CHECK_EQ(stats.consecutive_failed_steps, stats.num_failed_steps);
 }
 
 } // namespace

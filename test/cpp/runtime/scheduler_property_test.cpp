@@ -152,6 +152,7 @@ private:
     if (std::exchange(fail_next_step_, false)) {
       for (const BatchEntry &entry : batch.entries)
         end(*entry.request, true);
+      kv_.forget_prefixes();
     } else {
       runner_.run(batch, kv_); // throws when a block holds wrong tokens
       scheduler_.advance(batch);

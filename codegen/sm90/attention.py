@@ -1,4 +1,4 @@
-"""Paged attention of ragged rows: prefill, chunked prefill and decode.
+"""Paged attention of ragged rows, one block a tile: prefill and chunked prefill.
 
 Roles:      math (1 or 2 warpgroups of 64 rows) | load (1 thread)
 Rings:      keys, values: load -> math; a stage is one page of one KV head
@@ -8,8 +8,7 @@ Timeline:   all:  find the sequence and the rows of this tile
                   after it: start S = Q K(j)^T and O += P V(j-1), mask and softmax S while the
                   latter runs; last O += P V
 
-The rows of a tile are (token, query head of the group) pairs, token-major, so the pages of a KV head
-are read once for all its query heads. Tile x of the grid counts over the sequences: sequence s has
+Tile x of the grid counts over the sequences: sequence s has
 ceil(q_len[s] * group / rows) tiles; the grid is an upper bound, and blocks past the last tile work
 on one page of sequence 0 and store nothing, so that there always is a first page.
 """
@@ -20,18 +19,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from mlir import ir
-
 from ..builder import KernelBuilder, Value, select
 from ..builder import types as t
 from ..kernel import Argument, Expression, ceildiv, mul
-from .body import Body, UnsupportedKernel, element, pointer, shape
-from .kv import KvLayer
-from .softmax import Softmax
-
-ROWS = 64
-SLAB = 64
-"""Columns of one 128-byte swizzle span."""
+from .attention_tile import ROWS, SLAB, AttentionTile
+from .body import pointer
 
 
 @dataclass(frozen=True)
@@ -64,44 +56,12 @@ class Config:
         return 128 * self.groups + (32 if self.groups == 1 else 128)
 
 
-class _Kernel:
+class _Kernel(AttentionTile):
     def __init__(self, kernel_op: Any, config: Config):
-        self.body = Body(kernel_op)
-        self.op = self.body.find("llm.paged_attention")
-        operands = list(self.op.operands)
-        segments = list(self.op.attributes["operandSegmentSizes"])
-        self.query, self.kv_operand, self.batch = operands[:3]
-        rest = operands[3:]
-        self.sinks = rest.pop(0) if segments[3] else None
-        self.alibi = rest.pop(0) if segments[4] else None
-        self.kv = KvLayer.of(self.kv_operand)
-        self._check()
-        self.heads = shape(self.op.results[0])[1] or 0
-        self.group = self.heads // self.kv.heads
-        self.dim = self.kv.head_dim
-        self.dtype = element(self.query)
-        self.page = t.smem((self.kv.block, self.dim), self.kv.element, 128)
-        self.scores = t.frag((ROWS, self.kv.block), t.f32())
-        self.scores_acc = t.acc(ROWS, self.kv.block, t.f32())
-        self.rows = t.frag((ROWS,), t.f32(), "rows")
-        self.output = t.frag((ROWS, self.dim), t.f32())
-        self.output_acc = t.acc(ROWS, self.dim, t.f32())
+        super().__init__(kernel_op, config.rows)
         self.config = config
         name = self.body.name + (f"_g{config.groups}" if config.groups > 1 else "")
         self.k = KernelBuilder(name, threads=config.threads, pdl=True, min_blocks=config.min_blocks)
-
-    def _check(self) -> None:
-        kv, name = self.kv, self.body.name
-        if kv.head_dim != kv.v_head_dim or kv.head_dim % SLAB or kv.head_dim > 256:
-            raise UnsupportedKernel(
-                f"@{name}: expected equal key and value dimensions of 64, 128, 192 or 256, found {kv}"
-            )
-        if kv.block % 16 or not 16 <= kv.block <= 256:
-            raise UnsupportedKernel(f"@{name}: expected pages of 16 to 256 tokens, found {kv.block}")
-        if element(self.query) != kv.element:
-            raise UnsupportedKernel(f"@{name}: expected queries of the cache's type, found {self.query.type} and {kv}")
-        if "causal" not in self.op.attributes:
-            raise UnsupportedKernel(f"@{name}: attention over a cache is causal")
 
     # -- the kernel ------------------------------------------------------------------------
 
@@ -110,7 +70,6 @@ class _Kernel:
         box = (1, 1, self.kv.block, SLAB)
         kv_map = t.tensor_map(box, self.kv.element)
         ids = t.ptr(t.i32())
-        extra = {name: pointer(v, weight=True) for name, v in self._extra()}
         (self.q, self.out, self.k_map, self.v_map, starts, lengths, table, sequences, width, *more) = k.arguments(
             q=pointer(self.query),
             out=t.ptr(self.dtype),
@@ -121,9 +80,9 @@ class _Kernel:
             table=ids,
             sequences=t.i32(),
             width=t.i32(),
-            **extra,
+            **self.extra_types(),
         )
-        self.extra = dict(zip((name for name, _ in self._extra()), more, strict=True))
+        self.extra = dict(zip(self.extra_types(), more, strict=True))
         with k.body():
             k.pdl_wait()
             self.keys = k.ring(self.config.stages, self.page)
@@ -138,7 +97,7 @@ class _Kernel:
             self.q_len = k.load(starts, sequence + 1) - self.first_row
             self.kv_len = k.load(lengths, sequence)
             self.base = tile * self.config.rows
-            self.first_page, self.last_page = self._pages()
+            self.first_page, self.last_page = self.pages(k)
             # The warpgroup first: it starts at a warpgroup's warp, and the loader follows.
             math_regs, load_regs = self.config.regs
             with k.role("math", warps=4 * self.config.groups, regs=math_regs):
@@ -147,9 +106,6 @@ class _Kernel:
                 self._load()
         tiles: Expression = ["add", ceildiv(mul("T", self.group), self.config.rows), "S"]
         return k, (tiles, self.kv.heads, 1), self._arguments()
-
-    def _extra(self) -> list[tuple[str, ir.Value]]:
-        return [(n, v) for n, v in (("sinks", self.sinks), ("alibi", self.alibi)) if v is not None]
 
     def _arguments(self) -> list[Argument]:
         body = self.body
@@ -163,7 +119,7 @@ class _Kernel:
             body.operand(self.batch, "block_table"),
             {"i32": "S"},
             {"i32": "B"},
-            *(body.operand(v) for _, v in self._extra()),
+            *(body.operand(v) for _, v in self.extra_operands()),
         ]
 
     def _find(self, starts: Value, sequences: Value) -> tuple[Value, Value]:
@@ -180,18 +136,6 @@ class _Kernel:
             return (s < sequences) & (rest >= tiles(clamped))
 
         return k.while_(further, lambda s, rest: (s + 1, rest - tiles(s)), [k.i32(0), k.program_id()])
-
-    def _pages(self) -> tuple[Value, Value]:
-        """Pages [first, last) that some row of the tile attends to, at least one."""
-        k, block = self.k, self.kv.block
-        offset = self.kv_len - self.q_len
-        last_token = ((self.base + (self.config.rows - 1)) // self.group).min(self.q_len - 1)
-        last = select(self.active, (offset + last_token) // block + 1, 1)
-        if "window" not in self.op.attributes:
-            return k.i32(0), last
-        window = ir.IntegerAttr(self.op.attributes["window"]).value
-        position = offset + self.base // self.group + 1
-        return select(self.active & (position > window), (position - window) // block, 0), last
 
     def _load(self) -> None:
         k = self.k
@@ -210,7 +154,7 @@ class _Kernel:
         k = self.k
         self.first_own = k.warpgroup_index() * ROWS
         self.own_queries = self._stage_queries()
-        softmax = self._softmax()
+        softmax = self.softmax(k, self.extra)
         raw = k.wgmma_wait([self._start_scores()], [self.scores])
         k.release(self.keys)
         p, *state, _ = softmax.step(raw, self._corner(self.first_page), *softmax.start(), masked=True)
@@ -231,7 +175,7 @@ class _Kernel:
 
         carried = [k.fill(k.f32(0.0), self.output), p, *state]
         second = self.first_page + 1
-        if "window" not in self.op.attributes:
+        if self.window is None:
             # Pages that every row of the tile sees whole need no mask: all but the diagonal.
             whole = ((self.kv_len - self.q_len + self.base // self.group + 1) // self.kv.block).max(second)
             whole = whole.min(self.last_page)
@@ -243,37 +187,14 @@ class _Kernel:
         self._store(out, softmax.finish(maximum, total, self.first_own))
         k.pdl_launch()
 
-    def _softmax(self) -> Softmax:
-        return Softmax(
-            k=self.k,
-            op=self.op,
-            scores=self.scores,
-            rows=self.rows,
-            weights=t.frag((ROWS, self.kv.block), self.kv.element, "operand_a"),
-            position=lambda row: self.kv_len - self.q_len + self._row(row)[0],
-            head=lambda row: self._row(row)[1].min(self.heads - 1),
-            alibi=self.extra.get("alibi"),
-            sinks=self.extra.get("sinks"),
-        )
-
     def _corner(self, page: Value) -> tuple[Value, Value]:
         """(first row of the warpgroup, position of the page's first key)."""
         return self.first_own, page * self.kv.block
 
     def _stage_queries(self) -> Value:
-        """The warpgroup's queries, zero for rows past the sequence: in registers when they fit."""
-        k, chunks = self.k, self.dim // 8
-
-        def copy(i: Value) -> None:
-            row, column = i // chunks, (i % chunks) * 8
-            token, head = self._row(row)
-            at = ((self.first_row + token) * self.heads + head) * self.dim + column
-            inside = (token < self.q_len) & self.active
-            k.store(k.load(self.q, at, count=8, condition=inside), self.q_tile, row, column)
-
-        k.for_each(0, self.config.rows * chunks, copy)
-        k.proxy_fence()
-        k.barrier("role")
+        """The warpgroup's queries: in registers when they fit."""
+        k = self.k
+        self.copy_queries(k, self.q_tile)
         own = t.smem((ROWS, self.dim), self.dtype, 128, slab_rows=self.config.rows)
         tile = self.q_tile if self.config.groups == 1 else k.warpgroup_slice(self.q_tile, ROWS, own)
         # One warpgroup leaves room for a second block on the multiprocessor, which is worth more.
@@ -287,36 +208,21 @@ class _Kernel:
         keys = k.acquire(self.keys, [self.page])
         return k.wgmma(self.own_queries, keys, k.zero_acc(self.scores_acc), self.scores_acc)
 
-    def _row(self, row: Value) -> tuple[Value, Value]:
-        """(token of the sequence, query head) of a row of the tile."""
-        packed = self.base + row
-        return packed // self.group, self.head * self.group + packed % self.group
-
     def _start_output(self, p: Value, out: Value, page: Value, *, whole: bool = False) -> Value:
         """Starts O += P V on the next page of values, which is page `page` of the sequence; a `whole`
         one lies inside the sequence for sure."""
         k = self.k
         values = k.acquire(self.values, [self.page])
         if not whole:
-            self._clear_tail(values, page * self.kv.block)
+            self.clear_tail(k, values, page * self.kv.block)
         return k.wgmma(p, values, out, self.output_acc, transpose_b=True)
-
-    def _clear_tail(self, values: Value, first: Value) -> None:
-        """Zeroes the values past the end of the sequence: 0 times garbage could be NaN."""
-        k, chunks = self.k, self.dim // 8
-        with k.if_(first + self.kv.block > self.kv_len):
-            zero = k.zero(t.vector(8, self.kv.element))
-            start = (self.kv_len - first) * chunks
-            k.for_each(start, self.kv.block * chunks, lambda i: k.store(zero, values, i // chunks, (i % chunks) * 8))
-            k.proxy_fence()
-            k.barrier("role")
 
     def _store(self, out: Value, total: Value) -> None:
         k = self.k
         final = k.map([out, total], [t.f32(), t.f32()], lambda o, s, r, c: o / s, [self.output])
 
         def store(v: Value, row: Value, column: Value) -> None:
-            token, head = self._row(row)
+            token, head = self.row(row)
             at = ((self.first_row + token) * self.heads + head) * self.dim + column
             inside = (token < self.q_len) & self.active
             k.store(v.to(self.dtype), self.out, at, condition=inside)

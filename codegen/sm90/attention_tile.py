@@ -1,0 +1,136 @@
+"""What the attention kernels share: the op, the rows of a tile, its queries and its pages.
+
+The rows of a tile are (token, query head of the group) pairs, token-major, so the pages of a KV head
+are read once for all its query heads.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlir import ir
+
+from ..builder import KernelBuilder, Value, select
+from ..builder import types as t
+from .body import Body, UnsupportedKernel, element, pointer, shape
+from .kv import KvLayer
+from .softmax import Softmax
+
+ROWS = 64
+"""Rows of a warpgroup."""
+SLAB = 64
+"""Columns of one 128-byte swizzle span."""
+
+
+class AttentionTile:
+    """One tile of one `llm.paged_attention` while its kernel is being built.
+
+    A kernel sets `q`, `head`, `base`, `first_row`, `q_len`, `kv_len` and `active` (whether the tile
+    exists) before it asks for rows, pages or queries.
+    """
+
+    q: Value
+    head: Value
+    base: Value
+    first_row: Value
+    q_len: Value
+    kv_len: Value
+    active: Value
+
+    def __init__(self, kernel_op: Any, rows: int):
+        self.body = Body(kernel_op)
+        self.op = self.body.find("llm.paged_attention")
+        operands = list(self.op.operands)
+        segments = list(self.op.attributes["operandSegmentSizes"])
+        self.query, self.kv_operand, self.batch = operands[:3]
+        rest = operands[3:]
+        self.sinks = rest.pop(0) if segments[3] else None
+        self.alibi = rest.pop(0) if segments[4] else None
+        self.kv = KvLayer.of(self.kv_operand)
+        self._check()
+        self.tile_rows = rows
+        self.heads = shape(self.op.results[0])[1] or 0
+        self.group = self.heads // self.kv.heads
+        self.dim = self.kv.head_dim
+        self.dtype = element(self.query)
+        self.window = ir.IntegerAttr(self.op.attributes["window"]).value if "window" in self.op.attributes else None
+        self.page = t.smem((self.kv.block, self.dim), self.kv.element, 128)
+        self.scores = t.frag((ROWS, self.kv.block), t.f32())
+        self.scores_acc = t.acc(ROWS, self.kv.block, t.f32())
+        self.rows = t.frag((ROWS,), t.f32(), "rows")
+        self.output = t.frag((ROWS, self.dim), t.f32())
+        self.output_acc = t.acc(ROWS, self.dim, t.f32())
+
+    def _check(self) -> None:
+        kv, name = self.kv, self.body.name
+        if kv.head_dim != kv.v_head_dim or kv.head_dim % SLAB or kv.head_dim > 256:
+            raise UnsupportedKernel(
+                f"@{name}: expected equal key and value dimensions of 64, 128, 192 or 256, found {kv}"
+            )
+        if kv.block % 16 or not 16 <= kv.block <= 256:
+            raise UnsupportedKernel(f"@{name}: expected pages of 16 to 256 tokens, found {kv.block}")
+        if element(self.query) != kv.element:
+            raise UnsupportedKernel(f"@{name}: expected queries of the cache's type, found {self.query.type} and {kv}")
+        if "causal" not in self.op.attributes:
+            raise UnsupportedKernel(f"@{name}: attention over a cache is causal")
+
+    def extra_operands(self) -> list[tuple[str, ir.Value]]:
+        return [(n, v) for n, v in (("sinks", self.sinks), ("alibi", self.alibi)) if v is not None]
+
+    def extra_types(self) -> dict[str, ir.Type]:
+        return {name: pointer(v, weight=True) for name, v in self.extra_operands()}
+
+    def row(self, row: Value) -> tuple[Value, Value]:
+        """(token of the sequence, query head) of a row of the tile."""
+        packed = self.base + row
+        return packed // self.group, self.head * self.group + packed % self.group
+
+    def pages(self, k: KernelBuilder) -> tuple[Value, Value]:
+        """Pages [first, last) that some row of the tile attends to, at least one."""
+        block = self.kv.block
+        offset = self.kv_len - self.q_len
+        last_token = ((self.base + (self.tile_rows - 1)) // self.group).min(self.q_len - 1)
+        last = select(self.active, (offset + last_token) // block + 1, 1)
+        if self.window is None:
+            return k.i32(0), last
+        position = offset + self.base // self.group + 1
+        inside = self.active & (position > self.window)
+        return select(inside, (position - self.window) // block, 0), last
+
+    def softmax(self, k: KernelBuilder, extra: dict[str, Value]) -> Softmax:
+        return Softmax(
+            k=k,
+            op=self.op,
+            scores=self.scores,
+            rows=self.rows,
+            weights=t.frag((ROWS, self.kv.block), self.kv.element, "operand_a"),
+            position=lambda row: self.kv_len - self.q_len + self.row(row)[0],
+            head=lambda row: self.row(row)[1].min(self.heads - 1),
+            alibi=extra.get("alibi"),
+            sinks=extra.get("sinks"),
+        )
+
+    def copy_queries(self, k: KernelBuilder, q_tile: Value) -> None:
+        """The role copies the tile's queries to shared memory, zero for rows past the sequence."""
+        chunks = self.dim // 8
+
+        def copy(i: Value) -> None:
+            row, column = i // chunks, (i % chunks) * 8
+            token, head = self.row(row)
+            at = ((self.first_row + token) * self.heads + head) * self.dim + column
+            inside = (token < self.q_len) & self.active
+            k.store(k.load(self.q, at, count=8, condition=inside), q_tile, row, column)
+
+        k.for_each(0, self.tile_rows * chunks, copy)
+        k.proxy_fence()
+        k.barrier("role")
+
+    def clear_tail(self, k: KernelBuilder, values: Value, first: Value) -> None:
+        """Zeroes the values past the end of the sequence: 0 times garbage could be NaN."""
+        chunks = self.dim // 8
+        with k.if_(first + self.kv.block > self.kv_len):
+            zero = k.zero(t.vector(8, self.kv.element))
+            start = (self.kv_len - first) * chunks
+            k.for_each(start, self.kv.block * chunks, lambda i: k.store(zero, values, i // chunks, (i % chunks) * 8))
+            k.proxy_fence()
+            k.barrier("role")

@@ -15,8 +15,22 @@ from mlir import ir
 
 from ..builder import KernelBuilder
 from ..kernel import Argument, CompiledKernel, Expression, Launch, Variant
-from . import attention, elementwise, embedding, linear_large, linear_small, norm, rope_append, rope_table, sample
+from . import (
+    attention,
+    attention_combine,
+    attention_split,
+    elementwise,
+    embedding,
+    linear_large,
+    linear_small,
+    norm,
+    rope_append,
+    rope_table,
+    sample,
+)
+from .attention_schedule import Splitting
 from .body import Body, UnsupportedKernel
+from .kv import KvLayer
 from .linear_body import LinearBody
 from .lowering import Lowered, lower
 
@@ -86,20 +100,32 @@ def _linear(kernel_op: Any, limits: dict[str, int]) -> CompiledKernel:
     return CompiledKernel(linear.body.name, "linear", tuple(variants), _texts(lowered))
 
 
-DECODE_TOKENS = 512
-"""Up to here a step is taken for decoding: few rows a sequence, one warpgroup."""
+SPLITTINGS = ((32, Splitting(min_pages=2, max_splits=64)), (512, Splitting(min_pages=8, max_splits=8)))
+"""Splitting of attention up to so many tokens: the fewer there are, the more splits it takes to
+occupy the multiprocessors, and the less workspace they need. Above, tiles alone are enough."""
 
 
 def _attention(kernel_op: Any, limits: dict[str, int]) -> CompiledKernel:
     body = Body(kernel_op)
-    variants, lowered = [], []
-    ranges = [(1, 1, DECODE_TOKENS), (2, DECODE_TOKENS + 1, None)]
-    for groups, first, last in ranges:
+    head_dim = KvLayer.of(body.find("llm.paged_attention").operands[1]).head_dim
+    variants: list[Variant] = []
+    lowered: list[Lowered] = []
+    first = 1
+    for last, splitting in SPLITTINGS:
         if first > limits["max_num_tokens"]:
-            continue
-        config = attention.Config(groups=groups)
-        code, launch = _lower(attention.build(kernel_op, config), body.name + (f"_g{groups}" if groups > 1 else ""))
-        variants.append(Variant((launch,), first, last))
+            break
+        config = attention_split.choose(head_dim, splitting, last)
+        launches = []
+        for module, suffix in ((attention_split, f"_split{last}"), (attention_combine, f"_combine{last}")):
+            code, launch = _lower(module.build(kernel_op, config, suffix), body.name + suffix)
+            launches.append(launch)
+            lowered.append(code)
+        size = attention_split.workspace_bytes(kernel_op, config)
+        variants.append(Variant(tuple(launches), first, last, size))
+        first = last + 1
+    if first <= limits["max_num_tokens"]:
+        code, launch = _lower(attention.build(kernel_op), body.name)
+        variants.append(Variant((launch,), first))
         lowered.append(code)
     return CompiledKernel(body.name, "attention", tuple(variants), _texts(lowered))
 

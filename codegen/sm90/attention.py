@@ -56,11 +56,14 @@ class Config:
         return 128 * self.groups + (32 if self.groups == 1 else 128)
 
 
+DEFAULT = Config(groups=2)
+
+
 class _Kernel(AttentionTile):
     def __init__(self, kernel_op: Any, config: Config):
         super().__init__(kernel_op, config.rows)
         self.config = config
-        name = self.body.name + (f"_g{config.groups}" if config.groups > 1 else "")
+        name = self.body.name
         self.k = KernelBuilder(name, threads=config.threads, pdl=True, min_blocks=config.min_blocks)
 
     # -- the kernel ------------------------------------------------------------------------
@@ -230,6 +233,8 @@ class _Kernel(AttentionTile):
         k.epilogue([final], [t.vector(2, t.f32())], store, at=(self.first_own, 0))
 
 
-def build(kernel_op: Any, config: Config = Config()) -> tuple[KernelBuilder, tuple[Expression, ...], list[Argument]]:
+def build(
+    kernel_op: Any, config: Config = Config(groups=2)
+) -> tuple[KernelBuilder, tuple[Expression, ...], list[Argument]]:
     """Grid: an upper bound of the tiles by the KV heads."""
     return _Kernel(kernel_op, config).build()

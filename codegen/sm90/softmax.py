@@ -82,8 +82,9 @@ class Softmax:
         total = k.map([total, scale, added], [*two, t.f32()], lambda s, f, a, r, c: s * f + a, [rows])
         return k.convert(weights, self.weights), new, total, scale
 
-    def finish(self, maximum: Value, total: Value, row: Value) -> Value:
-        """The sum of each row over all its threads, with the attention sink; `row` is the first row."""
+    def finish(self, maximum: Value, total: Value, row: Value, counts: Value | None = None) -> Value:
+        """The sum of each row over all its threads, with the attention sink where `counts` (of several
+        splits, in one only); `row` is the first row."""
         k, factor = self.k, self.factor
         total = k.row_reduce("add", total, self.rows)
         sinks = self.sinks
@@ -92,7 +93,8 @@ class Softmax:
 
         def add(s: Value, m: Value, r: Value, _: Value) -> Value:
             sink = k.load(sinks, self.head(r)).to(t.f32())
-            return s + (sink * LOG2E - m * factor).exp2()
+            added = s + (sink * LOG2E - m * factor).exp2()
+            return added if counts is None else select(counts, added, s)
 
         return k.map([total, maximum], [t.f32(), t.f32()], add, [self.rows], at=(row, 0))
 

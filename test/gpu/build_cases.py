@@ -57,7 +57,14 @@ def main() -> int:
                         "args": list(launch.arguments),
                     }
                 )
-            variants.append({"min_tokens": variant.min_tokens, "max_tokens": variant.max_tokens, "launches": launches})
+            variants.append(
+                {
+                    "min_tokens": variant.min_tokens,
+                    "max_tokens": variant.max_tokens,
+                    "workspace_bytes": variant.workspace_bytes,
+                    "launches": launches,
+                }
+            )
         cases.append({**case, "tokens": TOKENS, "variants": variants})
         used = ", ".join(
             f"{launch['kernel']['registers']} regs {launch['kernel']['shared_bytes']} B"

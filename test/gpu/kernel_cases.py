@@ -117,17 +117,20 @@ def linear(n: int, k: int, epilogue: str = "bf16") -> Case:
     }  # fmt: skip
 
 
-def attention(heads: int, kv_heads: int, dim: int, window: int = 0, softcap: float = 0.0) -> Case:
+def attention(heads: int, kv_heads: int, dim: int, window: int = 0, softcap: float = 0.0, sinks: bool = False) -> Case:
     q, kv = f"tensor<?x{heads}x{dim}xbf16>", _kv(kv_heads, dim)
     options = f"scale = {dim**-0.5} : f64, causal"
     options += f", window = {window} : i64" if window else ""
     options += f", softcap = {softcap} : f64" if softcap else ""
     name = f"attention_{heads}x{kv_heads}x{dim}" + (f"_w{window}" if window else "") + ("_cap" if softcap else "")
-    body = f"  %r0 = llm.paged_attention %q, %kv, %batch {{{options}}} : {q}, {kv} -> {q}"
+    name += "_sinks" if sinks else ""
+    extra = f" sinks(%s : tensor<{heads}xf32>)" if sinks else ""
+    body = f"  %r0 = llm.paged_attention %q, %kv, %batch{extra} {{{options}}} : {q}, {kv} -> {q}"
+    arguments = f"%q: {q}, %kv: {kv}, %batch: !llm.batch" + (f", %s: tensor<{heads}xf32>" if sinks else "")
     return {
         "name": name, "kind": "attention", "heads": heads, "kv_heads": kv_heads, "dim": dim,
-        "window": window, "softcap": softcap,
-        "text": _kernel(name, "attention", f"%q: {q}, %kv: {kv}, %batch: !llm.batch", q, body),
+        "window": window, "softcap": softcap, "sinks": sinks,
+        "text": _kernel(name, "attention", arguments, q, body),
     }  # fmt: skip
 
 
@@ -171,3 +174,5 @@ def all_cases() -> Iterator[Case]:
     yield attention(32, 8, 128)
     yield attention(8, 8, 64)
     yield attention(16, 4, 128, window=100, softcap=30.0)
+    yield attention(16, 2, 64, window=1000, sinks=True)
+    yield attention(8, 4, 256)

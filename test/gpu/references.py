@@ -38,6 +38,7 @@ class Problem:
         self.sizes = {"T": tokens, "R": tokens, "rows": tokens, "max_rows": tokens, "S": 1, "B": 1, "NB": 1}
         self.operands: list[Any] = []
         self.results: list[torch.Tensor] = []
+        self.workspace: torch.Tensor | None = None
 
     def poison(self) -> None:
         for result in self.results:
@@ -197,12 +198,13 @@ class Linear(Problem):
 def ragged(tokens: int) -> list[tuple[int, int]]:
     """(query length, cached length before) of the sequences of a step of `tokens` tokens."""
     if tokens == 1:
-        return [(1, 130)]
+        return [(1, int(torch.randint(1, 9000, ())))]
     decode = min(tokens // 2, 17)
-    before = torch.randint(0, 700, (decode,)).tolist()
+    # Every fourth is long, so that some are split over blocks and some are not.
+    before = [length * (1 if i % 4 else 12) for i, length in enumerate(torch.randint(0, 700, (decode,)).tolist())]
     left = tokens - decode
     first = left // 3
-    chunks = [(first, 100), (left - first, 0)] if first else [(left, 64)]
+    chunks = [(first, 1500), (left - first, 0)] if first else [(left, 64)]
     return [(1, length) for length in before] + chunks
 
 
@@ -245,6 +247,9 @@ class Attention(Problem):
         self.sizes |= {"S": len(lengths), "B": width, "NB": blocks}
         self.q = randn(tokens, heads, dim, dtype=torch.bfloat16)
         self.operands = [self.q, self.cache, batch]
+        self.sinks = randn(heads) * 3 if case["sinks"] else None
+        if self.sinks is not None:
+            self.operands.append(self.sinks)
         self.results = [torch.empty(tokens, heads, dim, device="cuda", dtype=torch.bfloat16)]
 
     def errors(self) -> list[dict[str, Any]]:
@@ -262,7 +267,12 @@ class Attention(Problem):
             visible = j <= i
             if self.case["window"]:
                 visible &= j > i - self.case["window"]
-            weights = scores.masked_fill(~visible, -float("inf")).softmax(-1)
+            scores = scores.masked_fill(~visible, -float("inf"))
+            if self.sinks is not None:
+                # One more score a head, whose value is zero.
+                sink = self.sinks[:, None, None].expand(-1, count, 1)
+                scores = torch.cat([scores, sink], -1)
+            weights = scores.softmax(-1)[..., : before + count]
             parts.append(torch.einsum("htj,jhd->thd", weights, v))
             row += count
         # The probabilities are rounded to bf16 before the second product, as in every such kernel.

@@ -36,14 +36,20 @@ def variant_of(case: dict[str, Any], tokens: int) -> dict[str, Any]:
 def bind(folder: Path, case: dict[str, Any], problem: Problem, cache: dict[str, Kernel]) -> list[Any]:
     """The launches of a case on a problem's buffers."""
 
+    variant = variant_of(case, problem.tokens)
+    # All ones is NaN in every type; a kernel must not count on what it finds there.
+    problem.workspace = torch.full((max(variant["workspace_bytes"], 1),), 0xFF, device="cuda", dtype=torch.uint8)
+
     def address(argument: dict[str, Any]) -> int:
+        if "workspace" in argument:
+            return problem.workspace.data_ptr() + argument["workspace"]
         if "result" in argument:
             return problem.results[argument["result"]].data_ptr()
         operand = problem.operands[argument["operand"]]
         return (operand[argument["part"]] if "part" in argument else operand).data_ptr()
 
     launches = []
-    for launch in variant_of(case, problem.tokens)["launches"]:
+    for launch in variant["launches"]:
         name = launch["cubin"]
         if name not in cache:
             cache[name] = Kernel((folder / name).read_bytes(), launch["kernel"])

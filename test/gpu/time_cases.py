@@ -24,6 +24,7 @@ from ceilings import measure
 from driver import Kernel
 from references import Attention, Linear
 from run_cases import bind
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from support.report import header
 
 TOKENS = [1, 8, 16, 32, 64, 128, 512, 1024, 4096, 8192]
@@ -83,13 +84,34 @@ def time_attention(folder: Path, case: dict[str, Any], name: str, lengths: list[
     tokens = sum(q for q, _ in lengths)
     problem = Attention(case, tokens, 0, sequences=lengths)
     launches = bind(folder, case, problem, cache)
-    times = interleaved({"llmc": graph_of(launches * 4)})
+    graphs = {"llmc": graph_of(launches * 4)}
+    if len(lengths) == 1 and lengths[0][1] == 0:
+        graphs |= torch_prefill(problem)
+    times = interleaved(graphs)
+    peers = {f"{name}_seconds": seconds / 4 for name, seconds in times.items() if name != "llmc"}
+    if peers:
+        peers["torch_seconds"] = min(peers.values())
     pairs = sum(q * before + q * (q + 1) // 2 for q, before in lengths)
     return {
         "seconds": times["llmc"] / 4,
         "bytes": sum(q + before for q, before in lengths) * case["kv_heads"] * case["dim"] * 4,
         "flops": 4 * pairs * case["heads"] * case["dim"],
+        **peers,
     }
+
+
+def torch_prefill(problem: Attention) -> dict[str, torch.cuda.CUDAGraph]:
+    """torch's causal attention of the one sequence, by each back end, on dense keys and values."""
+    heads, pair = problem.case["heads"], problem.dense[0]
+    group = heads // problem.case["kv_heads"]
+    q = problem.q.transpose(0, 1)[None]
+    k, v = (pair[p].repeat_interleave(group, dim=1).transpose(0, 1)[None].contiguous() for p in "kv")
+    graphs = {}
+    for name, backend in (("flash", SDPBackend.FLASH_ATTENTION), ("cudnn", SDPBackend.CUDNN_ATTENTION)):
+        with sdpa_kernel(backend):
+            call = lambda: torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)  # noqa: E731
+            graphs[name] = graph_of([call] * 4)
+    return graphs
 
 
 ATTENTION = {
@@ -97,6 +119,9 @@ ATTENTION = {
     "decode 64 x 2k": [(1, 2047)] * 64,
     "decode 256 x 512": [(1, 511)] * 256,
     "decode 16 to 16k": [(1, 16 << (i % 11)) for i in range(32)],
+    "decode 1 x 512": [(1, 511)],
+    "decode 1 x 2k": [(1, 2047)],
+    "decode 8 x 8k": [(1, 8191)] * 8,
     "prefill 2k": [(2048, 0)],
     "prefill 8k": [(8192, 0)],
 }

@@ -87,6 +87,10 @@ class MatrixOps:
         op = tile.WgmmaWaitOp(list(results), [a.ir for a in accs], pending=pending, loc=here())
         return one_or_all(op.results)
 
+    def pin(self, fragment: Value) -> None:
+        """Keeps the work that makes the fragment, which is not negative, above this point."""
+        tile.PinOp(fragment.ir, loc=here())
+
     def load_matrix(self, tile_: Value, type_: ir.Type) -> Value:
         """An `operand_a` fragment from a swizzled shared tile."""
         return Value(tile.LoadMatrixOp(type_, tile_.ir, loc=here()).result)

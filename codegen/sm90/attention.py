@@ -8,7 +8,7 @@ Timeline:   all:  find the sequence and the rows of this tile
                   after it: start S = Q K(j)^T and O += P V(j-1), mask and softmax S while the
                   latter runs; last O += P V
 
-Tile x of the grid counts over the sequences: sequence s has
+Row y of the grid, from the last, counts over the sequences: sequence s has
 ceil(q_len[s] * group / rows) tiles; the grid is an upper bound, and blocks past the last tile work
 on one page of sequence 0 and store nothing, so that there always is a first page.
 """
@@ -91,7 +91,7 @@ class _Kernel(AttentionTile):
             self.keys = k.ring(self.config.stages, self.page)
             self.values = k.ring(self.config.stages, self.page)
             self.q_tile = k.shared(t.smem((self.config.rows, self.dim), self.dtype, 128))
-            self.head = k.program_id("y")
+            self.head = k.program_id("x")
             sequence, tile = self._find(starts, sequences)
             self.active = sequence < sequences
             sequence = select(self.active, sequence, 0)
@@ -108,7 +108,7 @@ class _Kernel(AttentionTile):
             with k.role("load", warps=1, regs=load_regs, elected=True):
                 self._load()
         tiles: Expression = ["add", ceildiv(mul("T", self.group), self.config.rows), "S"]
-        return k, (tiles, self.kv.heads, 1), self._arguments()
+        return k, (self.kv.heads, tiles, 1), self._arguments()
 
     def _arguments(self) -> list[Argument]:
         body = self.body
@@ -133,12 +133,15 @@ class _Kernel(AttentionTile):
             rows = (k.load(starts, s + 1) - k.load(starts, s)) * self.group
             return (rows + (self.config.rows - 1)) // self.config.rows
 
+        # Later tiles of a causal sequence are longer: they begin first.
+        turn = k.num_programs("y") - 1 - k.program_id("y")
+
         # A select, not a short-circuit: past the end the clamped load is harmless.
         def further(s: Value, rest: Value) -> Value:
             clamped = s.min(sequences - 1)
             return (s < sequences) & (rest >= tiles(clamped))
 
-        return k.while_(further, lambda s, rest: (s + 1, rest - tiles(s)), [k.i32(0), k.program_id()])
+        return k.while_(further, lambda s, rest: (s + 1, rest - tiles(s)), [k.i32(0), turn])
 
     def _load(self) -> None:
         k = self.k
@@ -168,11 +171,13 @@ class _Kernel(AttentionTile):
                 product = self._start_output(p, out, i - 1, whole=not masked)
                 raw, product = k.wgmma_wait([scores, product], [self.scores, self.output_acc], pending=1)
                 k.release(self.keys)
-                p, *after, scale = softmax.step(raw, self._corner(i), *state, masked=masked)
+                p, *state, scale = softmax.step(raw, self._corner(i), *state, masked=masked)
+                # ptxas would move the exponentials behind this wait; they run beside the product.
+                k.pin(state[-1])
                 out = k.wgmma_wait([product], [self.output])
                 k.release(self.values)
                 out = k.map([out, scale], [t.f32(), t.f32()], lambda o, f, r, c: o * f, [self.output])
-                return out, p, *after
+                return out, p, *state
 
             return step
 
@@ -222,7 +227,7 @@ class _Kernel(AttentionTile):
 
     def _store(self, out: Value, total: Value) -> None:
         k = self.k
-        final = k.map([out, total], [t.f32(), t.f32()], lambda o, s, r, c: o / s, [self.output])
+        final = k.map([out, self.inverse(k, total)], [t.f32(), t.f32()], lambda o, s, r, c: o * s, [self.output])
 
         def store(v: Value, row: Value, column: Value) -> None:
             token, head = self.row(row)
@@ -236,5 +241,5 @@ class _Kernel(AttentionTile):
 def build(
     kernel_op: Any, config: Config = Config(groups=2)
 ) -> tuple[KernelBuilder, tuple[Expression, ...], list[Argument]]:
-    """Grid: an upper bound of the tiles by the KV heads."""
+    """Grid: the KV heads by an upper bound of the tiles."""
     return _Kernel(kernel_op, config).build()

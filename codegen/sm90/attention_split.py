@@ -202,7 +202,7 @@ class _Kernel(AttentionTile):
 
     def _store(self, out: Value, total: Value) -> None:
         k = self.k
-        final = k.map([out, total], [t.f32(), t.f32()], lambda o, s, r, c: o / s, [self.output])
+        final = k.map([out, self.inverse(k, total)], [t.f32(), t.f32()], lambda o, s, r, c: o * s, [self.output])
 
         def store(v: Value, row: Value, column: Value) -> None:
             packed, inside = self._inside(row)

@@ -12,6 +12,7 @@ from mlir import ir
 
 from ..builder import KernelBuilder, Value, select
 from ..builder import types as t
+from ..builder.approx import reciprocal
 from .body import Body, UnsupportedKernel, element, pointer, shape
 from .kv import KvLayer
 from .softmax import Softmax
@@ -109,6 +110,10 @@ class AttentionTile:
             alibi=extra.get("alibi"),
             sinks=extra.get("sinks"),
         )
+
+    def inverse(self, k: KernelBuilder, total: Value) -> Value:
+        """1 / total of each row: one reciprocal a row in place of a division an element."""
+        return k.map([total], [t.f32()], lambda s, r, c: reciprocal(s), [self.rows])
 
     def copy_queries(self, k: KernelBuilder, q_tile: Value) -> None:
         """The role copies the tile's queries to shared memory, zero for rows past the sequence."""

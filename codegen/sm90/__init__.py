@@ -100,7 +100,7 @@ def _linear(kernel_op: Any, limits: dict[str, int]) -> CompiledKernel:
     return CompiledKernel(linear.body.name, "linear", tuple(variants), _texts(lowered))
 
 
-SPLITTINGS = ((32, Splitting(min_pages=2, max_splits=64)), (512, Splitting(min_pages=8, max_splits=8)))
+SPLITTINGS = ((32, Splitting(min_pages=4, max_splits=32)), (512, Splitting(min_pages=16, max_splits=8)))
 """Splitting of attention up to so many tokens: the fewer there are, the more splits it takes to
 occupy the multiprocessors, and the less workspace they need. Above, tiles alone are enough."""
 

@@ -1,9 +1,9 @@
-"""Adds up the splits of split attention: one block a token and query head.
+"""Adds up the splits of split attention: one block a token and KV head, one warp a query head.
 
 Roles:      all threads
 Timeline:   find the sequence of the token and its number of splits; end where it is one
-            largest maximum over the splits; each warp sums every fourth split, scaled to it;
-            the sum of the warps over the sum of the ends is the result
+            each warp: largest maximum and sum of the ends over the splits, a lane a split;
+            then the splits, scaled to them, a lane 4 columns
 
 The order of every sum is fixed by the number of splits. Floor: the bytes of the parts, out of L2.
 """
@@ -15,17 +15,18 @@ from typing import Any
 
 from ..builder import KernelBuilder, Value, select
 from ..builder import types as t
+from ..builder.approx import reciprocal
 from ..kernel import Argument, Expression
 from .attention_split import Config, ends_offset, schedule
 from .attention_tile import ROWS, AttentionTile
 
 WARPS = 4
-UNROLL = 4
-"""Splits whose loads a warp has in flight."""
+UNROLL = 8
+"""Splits whose loads a lane has in flight."""
 
 
 def build(kernel_op: Any, config: Config, suffix: str) -> tuple[KernelBuilder, tuple[Expression, ...], list[Argument]]:
-    """Grid: T tokens by query heads. Reads what `attention_split` left in the workspace."""
+    """Grid: T tokens by KV heads. Reads what `attention_split` left in the workspace."""
     tile = AttentionTile(kernel_op, ROWS)
     k = KernelBuilder(tile.body.name + suffix, threads=32 * WARPS, pdl=True)
     ids, f32s = t.ptr(t.i32(), constant=True), t.ptr(t.f32())
@@ -35,16 +36,24 @@ def build(kernel_op: Any, config: Config, suffix: str) -> tuple[KernelBuilder, t
     with k.body():
         plan = schedule(tile, k, starts, lengths, sequences, config.splitting)
         token = k.program_id()
-        sequence = plan.bisect(lambda s: k.load(starts, s + 1) <= token)
+        # In a step of decodes alone the token is the sequence; else search.
+        guess = token.min(sequences - 1)
+        hit = (k.load(starts, guess) <= token) & (k.load(starts, guess + 1) > token)
+        low, high = select(hit, guess, 0), select(hit, guess, sequences)
+        sequence = plan.bisect(lambda s: k.load(starts, s + 1) <= token, low, high)
         # Tokens past the last sequence are padding.
         splits = select(sequence < sequences, plan.cut(sequence.min(sequences - 1)).splits, 1)
-        packed = token * tile.heads + k.program_id("y")
+        first = token * tile.heads + k.program_id("y") * tile.group
+        k.pdl_launch()
         k.pdl_wait()
         with k.if_(splits > 1):
-            _combine(k, tile, splits, packed, tokens * tile.heads, out, part, ends)
-        k.pdl_launch()
+
+            def head(i: Value) -> None:
+                _combine(k, tile, splits, first + i, tokens * tile.heads, out, part, ends)
+
+            k.for_(k.warp_index(), tile.group, WARPS, head)
     body = tile.body
-    return k, ("T", tile.heads, 1), [
+    return k, ("T", tile.kv.heads, 1), [
         {"result": 0},
         {"workspace": 0},
         {"workspace": ends_offset(tile, config)},
@@ -65,9 +74,8 @@ def _combine(
     part: Value,
     ends: Value,
 ) -> None:
-    """Row `packed` of the [T, heads] rows, whose parts are `slab` rows apart."""
+    """Row `packed` of the [T, heads] rows, by one warp; its parts are `slab` rows apart."""
     dim = tile.dim
-    sums = k.shared(t.smem((WARPS, dim), t.f32()))
 
     def maximum_of(split: Value) -> Value:
         return k.load(ends, (split * slab + packed) * 2)
@@ -81,26 +89,17 @@ def _combine(
     total = k.reduce("add", k.for_each(0, splits, weigh, [k.f32(0.0)], scope="warp"), scope="warp")
 
     def columns(column: Value) -> None:
-        def some(first: Value, total: Value) -> Value:
+        def some(first: Value, added: Value) -> Value:
             for u in range(UNROLL):
-                split = first + u * WARPS
+                split = first + u
                 inside = split < splits
                 at = split * slab + packed
                 maximum = k.load(ends, at * 2, condition=inside)
                 weight = select(inside, (maximum - highest).exp2(), 0.0)
-                total = total + k.load(part, at * dim + column, count=4, condition=inside) * weight
-            return total
+                added = added + k.load(part, at * dim + column, count=4, condition=inside) * weight
+            return added
 
-        start = k.zero(t.vector(4, t.f32()))
-        k.store(k.for_(k.warp_index(), splits, WARPS * UNROLL, some, [start]), sums, k.warp_index(), column)
+        added = k.for_(0, splits, UNROLL, some, [k.zero(t.vector(4, t.f32()))])
+        k.store((added * reciprocal(total)).to(tile.dtype), out, packed * dim + column)
 
     k.for_each(0, dim, columns, vector=4, scope="warp")
-    k.barrier()
-
-    def finish(column: Value) -> None:
-        added = k.load(sums, 0, column)
-        for warp in range(1, WARPS):
-            added = added + k.load(sums, warp, column)
-        k.store((added / total).to(tile.dtype), out, packed * dim + column)
-
-    k.for_each(0, dim, finish)

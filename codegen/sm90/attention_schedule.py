@@ -101,7 +101,7 @@ class Schedule:
         quota = ceil_divide(total, k.num_programs())
         first = k.program_id() * quota
         end = (first + quota).min(total)
-        sequence = self.bisect(lambda s: k.load(table, side, s) <= first)
+        sequence = self.bisect(lambda s: k.load(table, side, s) <= first, k.i32(0), self.sequences)
 
         def item(position: Value, s: Value) -> Value:
             """The first item of s that begins at or after the position, which s's items may all precede."""
@@ -132,8 +132,8 @@ class Schedule:
         k.barrier()
         return other, distance * 2
 
-    def bisect(self, goes_before: Callable[[Value], Value]) -> Value:
-        """The first sequence for which `goes_before` is false; S where there is none."""
+    def bisect(self, goes_before: Callable[[Value], Value], low: Value, high: Value) -> Value:
+        """The first sequence in [low, high) for which `goes_before` is false; high where there is none."""
         k = self.k
 
         def halve(low: Value, high: Value) -> tuple[Value, Value]:
@@ -141,7 +141,7 @@ class Schedule:
             before = goes_before(middle)
             return select(before, middle + 1, low), select(before, high, middle)
 
-        low, _ = k.while_(lambda low, high: low < high, halve, [k.i32(0), self.sequences])
+        low, _ = k.while_(lambda low, high: low < high, halve, [low, high])
         return low
 
     def settle(self, sequence: Value, item: Value) -> tuple[Value, Value]:

@@ -171,13 +171,13 @@ class _Kernel(AttentionTile):
                 product = self._start_output(p, out, i - 1, whole=not masked)
                 raw, product = k.wgmma_wait([scores, product], [self.scores, self.output_acc], pending=1)
                 k.release(self.keys)
-                p, *state, scale = softmax.step(raw, self._corner(i), *state, masked=masked)
+                p, *after, scale = softmax.step(raw, self._corner(i), *state, masked=masked)
                 # ptxas would move the exponentials behind this wait; they run beside the product.
-                k.pin(state[-1])
+                k.pin(after[-1])
                 out = k.wgmma_wait([product], [self.output])
                 k.release(self.values)
                 out = k.map([out, scale], [t.f32(), t.f32()], lambda o, f, r, c: o * f, [self.output])
-                return out, p, *state
+                return out, p, *after
 
             return step
 

@@ -170,7 +170,7 @@ class _Kernel(AttentionTile):
                 raw = k.wgmma_wait([scores], [self.scores])
                 k.release(self.keys)
                 at = (k.i32(0), i * self.kv.block)
-                p, *state, scale = softmax.step(raw, at, *state, masked=masked)
+                p, *after, scale = softmax.step(raw, at, *state, masked=masked)
                 out = k.map([out, scale], [t.f32(), t.f32()], lambda o, f, r, c: o * f, [self.output])
                 values = k.acquire(self.values, [self.page])
                 if masked:
@@ -178,7 +178,7 @@ class _Kernel(AttentionTile):
                 out = k.wgmma(p, values, out, self.output_acc, transpose_b=True)
                 out = k.wgmma_wait([out], [self.output])
                 k.release(self.values)
-                return out, *state
+                return out, *after
 
             return step
 

@@ -24,8 +24,8 @@ from ceilings import measure
 from driver import Kernel
 from references import Attention, Linear
 from run_cases import bind
-from torch.nn.attention import SDPBackend, sdpa_kernel
 from support.report import header
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 TOKENS = [1, 8, 16, 32, 64, 128, 512, 1024, 4096, 8192]
 COPIES_BYTES = 1.2e9

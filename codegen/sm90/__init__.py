@@ -18,6 +18,8 @@ from ..kernel import Argument, CompiledKernel, Expression, Launch, Variant
 from . import (
     attention,
     attention_combine,
+    attention_decode,
+    attention_merge,
     attention_split,
     elementwise,
     embedding,
@@ -28,6 +30,7 @@ from . import (
     rope_table,
     sample,
 )
+from .attention_decode import Splits
 from .attention_schedule import Splitting
 from .body import Body, UnsupportedKernel
 from .kv import KvLayer
@@ -100,9 +103,15 @@ def _linear(kernel_op: Any, limits: dict[str, int]) -> CompiledKernel:
     return CompiledKernel(linear.body.name, "linear", tuple(variants), _texts(lowered))
 
 
-SPLITTINGS = ((32, Splitting(min_pages=4, max_splits=32)), (512, Splitting(min_pages=16, max_splits=8)))
-"""Splitting of attention up to so many tokens: the fewer there are, the more splits it takes to
-occupy the multiprocessors, and the less workspace they need. Above, tiles alone are enough."""
+DECODES = (
+    (16, Splits(most=32, least=4)),
+    (32, Splits(most=24, least=8)),
+    (64, Splits(most=8, least=16)),
+)
+"""(last token count, splits of the keys) of decode attention, a block a split. The fewer tokens, the
+more splits it takes to occupy the multiprocessors; with more tokens, blocks without work would cost."""
+SPLITTING = (512, Splitting(min_pages=16, max_splits=8))
+"""Up to so many tokens, blocks that walk over a schedule. Above, tiles alone are enough."""
 
 
 def _attention(kernel_op: Any, limits: dict[str, int]) -> CompiledKernel:
@@ -110,10 +119,30 @@ def _attention(kernel_op: Any, limits: dict[str, int]) -> CompiledKernel:
     head_dim = KvLayer.of(body.find("llm.paged_attention").operands[1]).head_dim
     variants: list[Variant] = []
     lowered: list[Lowered] = []
+    max_tokens = limits["max_num_tokens"]
+    decodes: dict[str, Lowered] = {}
+
+    def launch_decode(built: Built, name: str) -> Launch:
+        # The ranges share their code: splits are grids and arguments.
+        kernel, grid, arguments = built
+        if name not in decodes:
+            decodes[name] = lower(kernel, name)
+        return Launch(decodes[name].entry, (grid[0], grid[1], grid[2]), tuple(arguments))
+
     first = 1
-    for last, splitting in SPLITTINGS:
-        if first > limits["max_num_tokens"]:
+    for last, splits in DECODES:
+        if first > max_tokens:
             break
+        workspace = attention_decode.Workspace.of(kernel_op, min(last, max_tokens), splits.most)
+        pair = (
+            launch_decode(attention_decode.build(kernel_op, splits, workspace), body.name + "_decode"),
+            launch_decode(attention_merge.build(kernel_op, workspace), body.name + "_merge"),
+        )
+        variants.append(Variant(pair, first, last, workspace.bytes))
+        first = last + 1
+    lowered.extend(decodes.values())
+    last, splitting = SPLITTING
+    if first <= max_tokens:
         config = attention_split.choose(head_dim, splitting, last)
         launches = []
         for module, suffix in ((attention_split, f"_split{last}"), (attention_combine, f"_combine{last}")):

@@ -24,13 +24,14 @@ from ..builder import types as t
 from ..kernel import Argument, Expression, ceildiv, mul
 from .attention_tile import ROWS, SLAB, AttentionTile
 from .body import pointer
+from .softmax import Softmax
 
 
 @dataclass(frozen=True)
 class Config:
     """Warpgroups of 64 rows, and stages of each ring.
 
-    One warpgroup suits decoding, where a tile has few rows; two share the pages of a prefill.
+    One warpgroup suits decoding (`attention_decode.py`); two share the pages of a prefill.
     """
 
     groups: int = 1
@@ -59,11 +60,13 @@ class Config:
 DEFAULT = Config(groups=2)
 
 
-class _Kernel(AttentionTile):
-    def __init__(self, kernel_op: Any, config: Config):
+class Attention(AttentionTile):
+    """The kernel being built; `attention_decode.py` extends it by splits."""
+
+    def __init__(self, kernel_op: Any, config: Config, suffix: str = ""):
         super().__init__(kernel_op, config.rows)
         self.config = config
-        name = self.body.name
+        name = self.body.name + suffix
         self.k = KernelBuilder(name, threads=config.threads, pdl=True, min_blocks=config.min_blocks)
 
     # -- the kernel ------------------------------------------------------------------------
@@ -73,7 +76,7 @@ class _Kernel(AttentionTile):
         box = (1, 1, self.kv.block, SLAB)
         kv_map = t.tensor_map(box, self.kv.element)
         ids = t.ptr(t.i32())
-        (self.q, self.out, self.k_map, self.v_map, starts, lengths, table, sequences, width, *more) = k.arguments(
+        (self.q, self.out, self.k_map, self.v_map, starts, lengths, table, sequences, tokens, width, *more) = k.arguments(
             q=pointer(self.query),
             out=t.ptr(self.dtype),
             k=kv_map,
@@ -82,6 +85,7 @@ class _Kernel(AttentionTile):
             lengths=ids,
             table=ids,
             sequences=t.i32(),
+            tokens=t.i32(),
             width=t.i32(),
             **self.extra_types(),
         )
@@ -92,7 +96,7 @@ class _Kernel(AttentionTile):
             self.values = k.ring(self.config.stages, self.page)
             self.q_tile = k.shared(t.smem((self.config.rows, self.dim), self.dtype, 128))
             self.head = k.program_id("x")
-            sequence, tile = self._find(starts, sequences)
+            sequence, tile = self._find(starts, sequences, tokens)
             self.active = sequence < sequences
             sequence = select(self.active, sequence, 0)
             self.table, self.width, self.sequence = table, width, sequence
@@ -107,8 +111,12 @@ class _Kernel(AttentionTile):
                 self._math()
             with k.role("load", warps=1, regs=load_regs, elected=True):
                 self._load()
+        return k, self._grid(), self._arguments()
+
+    def _grid(self) -> tuple[Expression, ...]:
         tiles: Expression = ["add", ceildiv(mul("T", self.group), self.config.rows), "S"]
-        return k, (self.kv.heads, tiles, 1), self._arguments()
+        # A sequence has a token or more, so it has no more tiles than tokens while a token fits a tile.
+        return (self.kv.heads, ["min", "T", tiles] if self.group <= self.config.rows else tiles, 1)
 
     def _arguments(self) -> list[Argument]:
         body = self.body
@@ -121,12 +129,16 @@ class _Kernel(AttentionTile):
             body.operand(self.batch, "kv_len"),
             body.operand(self.batch, "block_table"),
             {"i32": "S"},
+            {"i32": "T"},
             {"i32": "B"},
             *(body.operand(v) for _, v in self.extra_operands()),
         ]
 
-    def _find(self, starts: Value, sequences: Value) -> tuple[Value, Value]:
-        """(sequence, tile in it) of this block; sequence = S where there is no tile left."""
+    def _find(self, starts: Value, sequences: Value, tokens: Value) -> tuple[Value, Value]:
+        """(sequence, tile in it) of this block; sequence = S where there is no tile left.
+
+        With as many tokens as sequences each has one tile; otherwise the block counts tiles.
+        """
         k = self.k
 
         def tiles(s: Value) -> Value:
@@ -141,7 +153,11 @@ class _Kernel(AttentionTile):
             clamped = s.min(sequences - 1)
             return (s < sequences) & (rest >= tiles(clamped))
 
-        return k.while_(further, lambda s, rest: (s + 1, rest - tiles(s)), [k.i32(0), turn])
+        start = [k.i32(0), turn]
+        if self.group <= self.config.rows:
+            single = tokens.equals(sequences)
+            start = [select(single, turn, 0), select(single, k.i32(0), turn)]
+        return k.while_(further, lambda s, rest: (s + 1, rest - tiles(s)), start)
 
     def _load(self) -> None:
         k = self.k
@@ -192,8 +208,11 @@ class _Kernel(AttentionTile):
         out, p, maximum, total = k.for_(second, self.last_page, 1, page(masked=True), carried)
         out = k.wgmma_wait([self._start_output(p, out, self.last_page - 1)], [self.output])
         k.release(self.values)
-        self._store(out, softmax.finish(maximum, total, self.first_own))
+        self._finish(softmax, out, maximum, total)
         k.pdl_launch()
+
+    def _finish(self, softmax: Softmax, out: Value, maximum: Value, total: Value) -> None:
+        self._store(out, softmax.finish(maximum, total, self.first_own))
 
     def _corner(self, page: Value) -> tuple[Value, Value]:
         """(first row of the warpgroup, position of the page's first key)."""
@@ -242,4 +261,4 @@ def build(
     kernel_op: Any, config: Config = Config(groups=2)
 ) -> tuple[KernelBuilder, tuple[Expression, ...], list[Argument]]:
     """Grid: the KV heads by an upper bound of the tiles."""
-    return _Kernel(kernel_op, config).build()
+    return Attention(kernel_op, config).build()

@@ -1,0 +1,175 @@
+"""Paged attention of up to 64 tokens: decode, speculative verify. One block a split of a tile's keys.
+
+Roles, rings, timeline: those of attention.py, over the pages of one split.
+Grid:       (KV heads, tiles, most splits); a block past the splits of its tile ends at once
+
+A tile of n pages has ceil(n / chunk) splits of chunk = max(least, ceil(n / most)) pages: a function of
+its own length alone, so that neighbours in the batch change no bits. A tile of one split stores its
+rows directly; otherwise each split stores its sum O (not divided), its maximum in exponents of two and
+its total, and attention_merge.py adds them up. A row that sees no key of a split has the total 0 and a
+maximum near -1e30 there, which the merge weighs by zero.
+
+Compared with attention_split.py: a tile's queries are staged once and nothing is scheduled, which is
+faster while blocks without work are few. Floor: the bytes of the pages.
+
+Workspace: sums f32 [T, heads, most, dim], ends f32 [T, heads, most, 2], counts i32 [T, heads].
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from mlir import ir
+
+from ..builder import KernelBuilder, Value
+from ..builder import types as t
+from ..kernel import Argument, Expression
+from .attention import Attention, Config
+from .attention_tile import ROWS
+from .body import Body, shape
+from .kv import KvLayer
+from .softmax import Softmax
+
+ALIGNMENT = 256
+
+
+@dataclass(frozen=True)
+class Splits:
+    """At most `most` splits of a tile, of `least` pages or more."""
+
+    most: int
+    least: int
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """Byte offsets of the parts for at most `tokens` tokens."""
+
+    tokens: int
+    heads: int
+    dim: int
+    most: int
+
+    @staticmethod
+    def of(kernel_op: Any, tokens: int, most: int) -> Workspace:
+        op = Body(kernel_op).find("llm.paged_attention")
+        dim = KvLayer.of(list(op.operands)[1]).v_head_dim
+        return Workspace(tokens, shape(op.results[0])[1] or 0, dim, most)
+
+    @property
+    def rows(self) -> int:
+        return self.tokens * self.heads
+
+    @property
+    def ends(self) -> int:
+        return _aligned(self.rows * self.most * self.dim * 4)
+
+    @property
+    def counts(self) -> int:
+        return self.ends + _aligned(self.rows * self.most * 8)
+
+    @property
+    def bytes(self) -> int:
+        return self.counts + _aligned(self.rows * 4)
+
+    def arguments(self) -> list[Argument]:
+        return [{"workspace": 0}, {"workspace": self.ends}, {"workspace": self.counts}]
+
+
+def _aligned(size: int) -> int:
+    return -(-size // ALIGNMENT) * ALIGNMENT
+
+
+class _Decode(Attention):
+    def __init__(self, kernel_op: Any, splits: Splits, workspace: Workspace):
+        super().__init__(kernel_op, Config(groups=1), "_decode")
+        self.splits, self.workspace = splits, workspace
+
+    def _grid(self) -> tuple[Expression, ...]:
+        heads, tiles, _ = super()._grid()
+        return heads, tiles, self.splits.most
+
+    def extra_types(self) -> dict[str, ir.Type]:
+        f32s = t.ptr(t.f32())
+        own = {"sums": f32s, "ends": f32s, "counts": t.ptr(t.i32()), "least": t.i32()}
+        return super().extra_types() | own
+
+    def _arguments(self) -> list[Argument]:
+        return [*super()._arguments(), *self.workspace.arguments(), {"i32": self.splits.least}]
+
+    def pages(self, k: KernelBuilder) -> tuple[Value, Value]:
+        """Pages [first, last) of this split; sets its number and how many there are."""
+        # A padding sequence may have tokens and no length: no block works on it.
+        self.active = self.active & (self.kv_len >= self.q_len)
+        first, last = super().pages(k)
+        self.split, self.most = k.program_id("z"), k.num_programs("z")
+        pages = last - first
+        chunk = ((pages + self.most - 1) // self.most).max(self.extra["least"])
+        self.count = (pages + chunk - 1) // chunk
+        begin = first + self.split * chunk
+        return begin, (begin + chunk).min(last)
+
+    @property
+    def works(self) -> Value:
+        return self.active & (self.split < self.count)
+
+    def _load(self) -> None:
+        with self.k.if_(self.works):
+            super()._load()
+
+    def _math(self) -> None:
+        with self.k.if_(self.works):
+            super()._math()
+
+    def _finish(self, softmax: Softmax, out: Value, maximum: Value, total: Value) -> None:
+        k = self.k
+        with k.if_(self.split.equals(0)):
+            self._store_counts()
+        with k.if_(self.count.equals(1)):
+            self._store(out, softmax.finish(maximum, total, self.first_own))
+        with k.if_(self.count > 1):
+            self._store_ends(maximum, k.row_reduce("add", total, self.rows), softmax.factor)
+            self._store_sums(out)
+
+    def _at(self, row: Value) -> tuple[Value, Value]:
+        """(index of the row among [T, heads], whether it is one of the sequence)."""
+        token, head = self.row(row)
+        return (self.first_row + token) * self.heads + head, token < self.q_len
+
+    def _store_counts(self) -> None:
+        def store(row: Value) -> None:
+            at, inside = self._at(row)
+            self.k.store(self.count, self.extra["counts"], at, condition=inside)
+
+        self.k.for_each(0, ROWS, store)
+
+    def _store_ends(self, maximum: Value, total: Value, factor: float) -> None:
+        k, ends = self.k, self.extra["ends"]
+
+        def store(m: Value, s: Value, row: Value, column: Value) -> None:
+            at, inside = self._at(row)
+            place = (at * self.most + self.split) * 2
+            k.store(m * factor, ends, place, condition=inside)
+            k.store(s, ends, place + 1, condition=inside)
+
+        k.epilogue([maximum, total], [t.f32(), t.f32()], store, at=(self.first_own, 0))
+
+    def _store_sums(self, out: Value) -> None:
+        k = self.k
+
+        def store(v: Value, row: Value, column: Value) -> None:
+            at, inside = self._at(row)
+            k.store(v, self.extra["sums"], (at * self.most + self.split) * self.dim + column, condition=inside)
+
+        k.epilogue([out], [t.vector(2, t.f32())], store, at=(self.first_own, 0))
+
+
+def build(
+    kernel_op: Any, splits: Splits, workspace: Workspace
+) -> tuple[KernelBuilder, tuple[Expression, ...], list[Argument]]:
+    """Grid: an upper bound of the tiles by the KV heads by the most splits.
+
+    The code does not depend on `splits` or `workspace`, only the grid and the arguments do.
+    """
+    return _Decode(kernel_op, splits, workspace).build()

@@ -104,7 +104,8 @@ def _linear(kernel_op: Any, limits: dict[str, int]) -> CompiledKernel:
 
 
 DECODES = (
-    (16, Splits(most=32, least=4)),
+    (4, Splits(most=32, least=2)),
+    (16, Splits(most=16, least=4)),
     (32, Splits(most=24, least=8)),
     (64, Splits(most=8, least=16)),
 )

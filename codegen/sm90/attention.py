@@ -91,7 +91,6 @@ class Attention(AttentionTile):
         )
         self.extra = dict(zip(self.extra_types(), more, strict=True))
         with k.body():
-            k.pdl_wait()
             self.keys = k.ring(self.config.stages, self.page)
             self.values = k.ring(self.config.stages, self.page)
             self.q_tile = k.shared(t.smem((self.config.rows, self.dim), self.dtype, 128))
@@ -105,6 +104,9 @@ class Attention(AttentionTile):
             self.kv_len = k.load(lengths, sequence)
             self.base = tile * self.config.rows
             self.first_page, self.last_page = self.pages(k)
+            # The host writes the batch before the step: finding the tile need not wait.
+            k.pdl_launch()
+            k.pdl_wait()
             # The warpgroup first: it starts at a warpgroup's warp, and the loader follows.
             math_regs, load_regs = self.config.regs
             with k.role("math", warps=4 * self.config.groups, regs=math_regs):
@@ -209,7 +211,6 @@ class Attention(AttentionTile):
         out = k.wgmma_wait([self._start_output(p, out, self.last_page - 1)], [self.output])
         k.release(self.values)
         self._finish(softmax, out, maximum, total)
-        k.pdl_launch()
 
     def _finish(self, softmax: Softmax, out: Value, maximum: Value, total: Value) -> None:
         self._store(out, softmax.finish(maximum, total, self.first_own))

@@ -38,6 +38,7 @@ def build(kernel_op: Any, workspace: Workspace) -> tuple[KernelBuilder, tuple[Ex
     groups = THREADS // lanes
     vector = t.vector(VECTOR, t.f32())
     with k.body():
+        k.pdl_launch()
         k.pdl_wait()
         partial = k.shared(t.smem((groups, dim), t.f32()))
         head, thread = k.program_id("y"), k.thread_index()
@@ -84,7 +85,6 @@ def build(kernel_op: Any, workspace: Workspace) -> tuple[KernelBuilder, tuple[Ex
                 merge(row, count)
 
         k.for_(k.program_id(), tokens, k.num_programs(), token)
-        k.pdl_launch()
     arguments = [{"result": 0}, *workspace.arguments(), {"i32": workspace.most}, {"i32": "T"}]
     if sinks is not None:
         arguments.append(body.operand(sinks))

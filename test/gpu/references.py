@@ -235,7 +235,7 @@ class Attention(Problem):
             pair = {p: randn(length, kv_heads, dim, dtype=torch.bfloat16) for p in "kv"}
             self.dense.append(pair)
             position = torch.arange(length)
-            block = torch.tensor(mine)[position // BLOCK].cuda()
+            block = torch.tensor(mine, dtype=torch.long)[position // BLOCK].cuda()
             for p in "kv":
                 self.cache[p][block, :, (position % BLOCK).cuda()] = pair[p]
         starts = torch.tensor([0] + [q for q, _ in self.sequences]).cumsum(0)

@@ -76,7 +76,7 @@ class Attention(AttentionTile):
         box = (1, 1, self.kv.block, SLAB)
         kv_map = t.tensor_map(box, self.kv.element)
         ids = t.ptr(t.i32())
-        (self.q, self.out, self.k_map, self.v_map, starts, lengths, table, sequences, tokens, width, *more) = k.arguments(
+        (self.q, self.out, self.k_map, self.v_map, starts, lengths, table, sequences, *rest) = k.arguments(
             q=pointer(self.query),
             out=t.ptr(self.dtype),
             k=kv_map,
@@ -89,6 +89,7 @@ class Attention(AttentionTile):
             width=t.i32(),
             **self.extra_types(),
         )
+        tokens, width, *more = rest
         self.extra = dict(zip(self.extra_types(), more, strict=True))
         with k.body():
             self.keys = k.ring(self.config.stages, self.page)

@@ -1,4 +1,4 @@
-"""Paged attention of few tokens: decode, speculative verify, small mixed steps. Splits the keys.
+"""Paged attention of 65 to 512 tokens: wide decode, small mixed steps. Splits the keys.
 
 Roles:      math (1 warpgroup, 64 rows) | load (1 thread)
 Rings:      keys, values: load -> math; a stage is one page of one KV head

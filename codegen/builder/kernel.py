@@ -35,12 +35,20 @@ class KernelBuilder(MatrixOps):
     Must be used inside an MLIR context that knows the dialects (`llmc.dialects.register`).
     """
 
-    def __init__(self, name: str, threads: int, *, pdl: bool = False, min_blocks: int | None = None):
+    def __init__(
+        self,
+        name: str,
+        threads: int,
+        *,
+        pdl: bool = False,
+        min_blocks: int | None = None,
+        cluster: int | None = None,
+    ):
         self._location = here()
         with self._location:
             self.module = ir.Module.create()
             with ir.InsertionPoint(self.module.body):
-                self.kernel = tile.KernelOp(name, threads, pdl=pdl or None, min_blocks=min_blocks)
+                self.kernel = tile.KernelOp(name, threads, pdl=pdl or None, min_blocks=min_blocks, cluster=cluster)
         self._block: ir.Block = self.kernel.regions[0].blocks.append()
         self.pdl = pdl
 
@@ -143,6 +151,10 @@ class KernelBuilder(MatrixOps):
 
     def num_programs(self, axis: str = "x") -> Value:
         return Value(tile.NumProgramsOp(enum("axis", axis), results=[t.i32()], loc=here()).result)
+
+    def cluster_rank(self) -> Value:
+        """Index of the block in its cluster of two."""
+        return Value(tile.ClusterRankOp(results=[t.i32()], loc=here()).result)
 
     def thread_index(self) -> Value:
         return Value(tile.ThreadIndexOp(results=[t.i32()], loc=here()).result)

@@ -63,13 +63,17 @@ class MatrixOps:
             loc=here(),
         )
 
+    def prefetch(self, map_: Value, coordinates: Sequence[Operand]) -> None:
+        """Brings a box into the L2; for a role of one thread."""
+        tile.PrefetchOp(map_.ir, [i32(c).ir for c in coordinates], loc=here())
+
     # -- shared tiles ----------------------------------------------------------------------
 
     def slice(self, tile_: Value, offsets: Sequence[int], result: ir.Type) -> Value:
         return Value(tile.SliceOp(result, tile_.ir, list(offsets), loc=here()).result)
 
-    def warpgroup_slice(self, tile_: Value, step: int, result: ir.Type) -> Value:
-        return Value(tile.WarpgroupSliceOp(result, tile_.ir, step, loc=here()).result)
+    def warpgroup_slice(self, tile_: Value, step: int, result: ir.Type, *, clamped: bool = False) -> Value:
+        return Value(tile.WarpgroupSliceOp(result, tile_.ir, step, clamped=clamped or None, loc=here()).result)
 
     def proxy_fence(self) -> None:
         tile.ProxyFenceOp(loc=here())
@@ -110,6 +114,14 @@ class MatrixOps:
     def deinterleave(self, fragment: Value, half: ir.Type, *, rows: bool = False) -> tuple[Value, Value]:
         op = tile.DeinterleaveOp(half, half, fragment.ir, rows=rows or None, loc=here())
         return Value(op.even), Value(op.odd)
+
+    def columns(self, fragment: Value, first: int, type_: ir.Type) -> Value:
+        """The columns from `first` on, as many as the type has; no work."""
+        return Value(tile.ColumnsOp(type_, fragment.ir, first, loc=here()).result)
+
+    def cluster_reduce(self, fragment: Value, half: ir.Type) -> Value:
+        """This block's half of the columns of the sum over the cluster."""
+        return Value(tile.ClusterReduceOp(half, fragment.ir, loc=here()).result)
 
     def map(
         self,

@@ -94,7 +94,7 @@ def _linear(kernel_op: Any, limits: dict[str, int]) -> CompiledKernel:
     for width in linear_small.WIDTHS:
         if first <= max_tokens:
             config = linear_small.choose(linear.n, linear.k, width, linear.glu is not None)
-            add(linear_small.build(kernel_op, config), f"{linear.body.name}_t{width}", first, width)
+            add(linear_small.build(kernel_op, config), linear.body.name + config.suffix, first, width)
             first = width + 1
     for large, last in _ranges(linear.n, first, max_tokens):
         suffix = f"_n{large.block_n}"

@@ -4,8 +4,11 @@ Roles:    load (1 thread) | math (two warpgroups of 64 rows each)
 Ring ab:  load -> math; a stage is one tile of x and one of w, 64 of K deep
 Timeline: load: for each tile, for each k: ab.produce
           math: for each tile, for each k: ab.consume -> wgmma (one in flight); then the epilogue:
-                16-bit results go through shared memory and TMA, which runs on beside the next
-                tile; float32 results (residuals, logits) are stored from registers
+                results go through shared memory and TMA, which runs on beside the next tile
+
+The epilogue's own operands (residual) are brought into the L2 while the tile is multiplied, and the
+epilogue takes 64 columns at a time, so that few of them are in registers. The first tile's w is
+asked for before the predecessors end.
 
 Blocks walk the tiles of the result in grouped raster order. Rows past T and columns past N are
 computed on zeros (TMA fills them) and never stored. Floor: 2 T N K operations.
@@ -21,7 +24,7 @@ from mlir import ir
 from ..builder import KernelBuilder, Value
 from ..builder import types as t
 from ..kernel import Argument, Expression, ceildiv, mul
-from .body import Body, element
+from .body import Body, bytes_of, element, shape
 from .linear_body import Epilogue, LinearBody
 
 BLOCK_K = 64
@@ -53,25 +56,32 @@ class Config:
         return None
 
 
-BLOCKS_N = (256, 192, 160, 128, 96, 64)
+BLOCKS_N = (256, 224, 192, 160, 128, 96, 64)
 """Widths of a tile, best for bandwidth of shared memory first."""
 
 
-def choose(n: int, tokens: int) -> Config:
-    """The tile with the fewest turns of the slowest multiprocessor, the wider one among equals.
+def cost(config: Config, n: int, tokens: int) -> float:
+    """Turns of the slowest multiprocessor, each as long as its tile is wide.
 
     A turn of a tile of width b takes b + 24 units: the multiply, and what does not shrink with it
     (measured on an H200: 128-wide tiles reach 0.9 of the rate of 256-wide ones).
     """
-    rows = -(-tokens // 128)
+    tiles = -(-tokens // config.block_m) * -(-n // config.block_n)
+    return -(-tiles // SMS) * (config.block_n + 24)
 
-    def cost(block_n: int) -> float:
-        return -(-rows * -(-n // block_n) // SMS) * (block_n + 24)
 
-    best = min(BLOCKS_N, key=lambda b: (cost(b), -b))
+def candidates(n: int, tokens: int) -> list[Config]:
+    """Legal configurations, cheapest first, the wider tile among equals."""
     staging = 2 * 2 * ROWS * 64 * 2
-    stage = (128 + best) * BLOCK_K * 2
-    return Config(block_n=best, stages=min(8, (SHARED_BYTES - 2048 - staging) // stage))
+    found = []
+    for block_n in BLOCKS_N:
+        stage = (128 + block_n) * BLOCK_K * 2
+        found.append(Config(block_n=block_n, stages=min(8, (SHARED_BYTES - 2048 - staging) // stage)))
+    return sorted(found, key=lambda c: (cost(c, n, tokens), -c.block_n))
+
+
+def choose(n: int, tokens: int) -> Config:
+    return candidates(n, tokens)[0]
 
 
 def build(
@@ -96,29 +106,33 @@ class _Kernel:
         self.acc = t.acc(ROWS, config.block_n, t.f32())
         self.steps = -(-linear.k // BLOCK_K)
         self.k = KernelBuilder(linear.body.name + suffix, threads=384, pdl=True, min_blocks=1)
-        # TMA needs whole 16-byte rows; columns of a gated tile are halved. An epilogue that loads
-        # would hold its operands beside both fragments: too many registers.
+        # Columns of a gated tile are halved.
         self.columns = config.block_n // (1 if linear.glu is None else 2)
-        self.through_tma = (
-            element(linear.result) in (t.bf16(), t.f16())
-            and not linear.extra
-            and linear.columns % 8 == 0
-            and self.columns % 64 == 0
-        )
-        self.out_map = t.tensor_map((ROWS, 64), element(linear.result)) if self.through_tma else None
+        self.part, self.slab = parts(self.columns, bytes_of(element(linear.result)), bool(linear.extra))
+        self.staging_type = t.smem((ROWS, self.slab), element(linear.result), self.slab * self.out_bytes)
+        self.out_map = t.tensor_map((ROWS, self.slab), element(linear.result), self.slab * self.out_bytes)
+        # TMA needs whole 16-byte rows.
+        self.through_tma = linear.columns * self.out_bytes % 16 == 0
+        # Operands of the shape of the result; a row vector is in the L2 after its first use.
+        self.matrices = [a for a in linear.extra if len(shape(a)) == 2 and linear.columns * bytes_of(element(a)) % 16 == 0]
+
+    @property
+    def out_bytes(self) -> int:
+        return bytes_of(element(self.linear.result))
 
     def build(self) -> tuple[KernelBuilder, tuple[Expression, ...], list[Argument]]:
         k, config, linear = self.k, self.config, self.linear
         extra = {"out_map": self.out_map} if self.through_tma else {}
+        ahead = {f"ahead{i}": t.tensor_map((128, 64), element(a), 0) for i, a in enumerate(self.matrices)}
         self.a, self.b, self.tokens, *memory = k.arguments(
-            a=self.maps[0], b=self.maps[1], tokens=t.i32(), **linear.parameters(), **extra
+            a=self.maps[0], b=self.maps[1], tokens=t.i32(), **linear.parameters(), **ahead, **extra
         )
         self.out = memory.pop() if self.through_tma else None
+        self.ahead = [memory.pop() for _ in ahead]
         with k.body():
             self.ring = k.ring(config.stages, *self.slots)
             if self.through_tma:
-                staging = t.smem((ROWS, 64), element(linear.result), 128)
-                self.staging = k.shared(staging, per_warpgroup=True, buffers=2)
+                self.staging = k.shared(self.staging_type, per_warpgroup=True, buffers=2)
             self.tile_rows = (self.tokens + (config.block_m - 1)) // config.block_m
             self.tile_columns = k.i32(-(-linear.n // config.block_n))
             self.tiles = self.tile_rows * self.tile_columns
@@ -135,8 +149,15 @@ class _Kernel:
             {"i32": rows},
             *linear.arguments(),
         ]
+        for a in self.matrices:
+            arguments.append(
+                tensor_map(linear.body.operand(a), linear.columns, "max_rows", 128, element(a), 64, swizzle=0)
+            )
         if self.through_tma:
-            arguments.append(tensor_map({"result": 0}, linear.columns, "max_rows", ROWS))
+            out = element(linear.result)
+            arguments.append(
+                tensor_map({"result": 0}, linear.columns, "max_rows", ROWS, out, self.slab, self.slab * self.out_bytes)
+            )
         return k, (grid, 1, 1), arguments
 
     def _tile(self, work: Value) -> tuple[Value, Value]:
@@ -146,19 +167,46 @@ class _Kernel:
 
     def _load(self) -> None:
         k = self.k
-        k.pdl_wait()
+        head = min(self.config.stages, self.steps)
+
+        def load_x(i: Value, m0: Value, tile: Value) -> None:
+            k.tma_load(self.a, [m0, i * BLOCK_K], tile)
+
+        def load_w(i: Value, n0: Value, tile: Value) -> None:
+            k.tma_load(self.b, [n0, i * BLOCK_K], tile)
+
+        def both(i: Value, m0: Value, n0: Value) -> None:
+            with k.produce(self.ring, self.slots) as (a, b):
+                load_x(i, m0, a)
+                load_w(i, n0, b)
+
+        def begin(i: Value, n0: Value) -> None:
+            with k.produce(self.ring, self.slots, part="begin") as (_, b):
+                load_w(i, n0, b)
+
+        def resume(i: Value, m0: Value) -> None:
+            with k.produce(self.ring, self.slots, part="resume") as (a, _):
+                load_x(i, m0, a)
+
+        def look_ahead(m0: Value, n0: Value) -> None:
+            column = n0 if self.linear.glu is None else n0 >> 1
+            for map_ in self.ahead:
+                for c in range(0, self.columns, 64):
+                    k.prefetch(map_, [m0, column + c])
 
         def tile(work: Value) -> None:
             m0, n0 = self._tile(work)
+            look_ahead(m0, n0)
+            k.for_(0, self.steps, 1, lambda i: both(i, m0, n0))
 
-            def step(i: Value) -> None:
-                with k.produce(self.ring, self.slots) as (a, b):
-                    k.tma_load(self.a, [m0, i * BLOCK_K], a)
-                    k.tma_load(self.b, [n0, i * BLOCK_K], b)
-
-            k.for_(0, self.steps, 1, step)
-
-        k.for_(self.first, self.tiles, self.stride, tile)
+        # There are at least as many tiles as blocks, so each block has a first one.
+        m0, n0 = self._tile(self.first)
+        k.for_(0, head, 1, lambda i: begin(i, n0))
+        k.pdl_wait()
+        k.for_(0, head, 1, lambda i: resume(i, m0))
+        look_ahead(m0, n0)
+        k.for_(head, self.steps, 1, lambda i: both(i, m0, n0))
+        k.for_(self.first + self.stride, self.tiles, self.stride, tile)
 
     def _math(self, epilogue: Epilogue) -> None:
         k, config = self.k, self.config
@@ -187,7 +235,7 @@ class _Kernel:
         k.pdl_launch()
 
     def _finish(self, epilogue: Epilogue, product: Value, row: Value, column: Value) -> None:
-        k, linear = self.k, self.linear
+        k, config, linear = self.k, self.config, self.linear
         pair = t.vector(2, t.f32())
         fragments = [product]
         if linear.glu is not None:
@@ -199,13 +247,22 @@ class _Kernel:
             self._store(epilogue, fragments, types, row, column)
             return
 
-        def value(*at: Value) -> Value:
-            *factors, r, c = at
-            return epilogue.value(factors, r, c, None).to(element(linear.result))
+        last_row, last_pair = self.tokens - 1, linear.columns - 2
+        ragged = linear.n % config.block_n != 0
 
-        result = t.frag((ROWS, self.columns), element(linear.result))
-        done = k.map(fragments, types, value, [result], at=(row, column))
-        k.store_tma(done, self.staging, self.out, [row, column])
+        def value(*at: Value) -> Value:
+            # What lies outside is not stored, so it may read anything inside.
+            *factors, r, c = at
+            c = c.min(last_pair) if ragged and linear.extra else c
+            return epilogue.value(factors, r.min(last_row), c, None).to(element(linear.result))
+
+        result = t.frag((ROWS, self.part), element(linear.result))
+        some = t.frag((ROWS, self.part), t.f32())
+        for first in range(0, self.columns, self.part):
+            whole = self.part == self.columns
+            factors = fragments if whole else [k.columns(f, first, some) for f in fragments]
+            done = k.map(factors, types, value, [result], at=(row, column + first))
+            k.store_tma(done, self.staging, self.out, [row, column + first])
 
     def _store(
         self, epilogue: Epilogue, fragments: list[Value], types: list[ir.Type], row: Value, column: Value
@@ -229,16 +286,39 @@ class _Kernel:
             k.epilogue(fragments, types, store_inside, at=(row, column))
 
 
-def tensor_map(base: Argument, columns: int, rows: Expression, box_rows: int) -> Argument:
-    """The map of a row-major 16-bit matrix, in boxes of `box_rows` rows by one swizzle span."""
+def parts(columns: int, element_bytes: int, loads: bool) -> tuple[int, int]:
+    """(columns finished at once, columns of one TMA store) for an epilogue of so many columns.
+
+    An epilogue without operands is finished whole. One that loads takes 64 columns where it can, in
+    two stores, so that loads of a part meet the store of the part before it.
+    """
+    slabs = [span // element_bytes for span in (128, 64, 32)]
+    if not loads:
+        return columns, next(slab for slab in slabs if columns % slab == 0)
+    for part in (64, 32):
+        if columns % part == 0:
+            return part, part // 2
+    return slabs[-1], slabs[-1]
+
+
+def tensor_map(
+    base: Argument,
+    columns: int,
+    rows: Expression,
+    box_rows: int,
+    dtype: ir.Type | None = None,
+    box_columns: int = BLOCK_K,
+    swizzle: int = 128,
+) -> Argument:
+    """The map of a row-major matrix (bf16 by default), in boxes of `box_rows` by `box_columns`."""
     return {
         "tensor_map": {
             "base": base,
-            "dtype": "bf16",
+            "dtype": str(dtype or t.bf16()),
             "shape": [columns, rows],
-            "strides": [columns * 2],
-            "box": [BLOCK_K, box_rows],
-            "swizzle": 128,
+            "strides": [columns * (bytes_of(dtype) if dtype else 2)],
+            "box": [box_columns, box_rows],
+            "swizzle": swizzle,
             "l2_promotion": 256,
             "fill": "zero",
         }

@@ -5,71 +5,120 @@ Ring wx:  load -> math; a stage is `rows` rows of w and all tokens of x, block_k
 Timeline: load: w for the whole ring, wait for the predecessors, x for the same stages, then both
           math: for each k: wx.consume -> wgmma (one in flight); then the epilogue, transposed
 
-Each block owns consecutive rows of w, so few that every multiprocessor gets one block; a warpgroup
-takes `rows_per_group` (at most 64) of them and its wgmma computes 64, of which the rest is thrown
-away. Time is the bytes of w over the bandwidth: everything else hides behind them.
+Each block owns consecutive rows of w, so few that every multiprocessor gets one block; warpgroup g
+takes those from 64 g on, the last one those that end with the tile, so that it computes some rows
+again. With many tokens the x that every block reads is more than its w: then two blocks, a cluster,
+take 2 times the rows and half of K each, and add up through each other's shared memory in a fixed
+order. Time is the bytes of w over the bandwidth: everything else hides behind them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from ..builder import KernelBuilder, Value
 from ..builder import types as t
-from ..kernel import Argument, Expression
+from ..kernel import Argument, Expression, ceildiv
 from .body import Body, element
 from .linear_body import Epilogue, LinearBody
 from .linear_large import SHARED_BYTES, SMS, tensor_map
 
 SPAN = 64
 """Elements of one 128-byte swizzle span."""
+MEMORY_BYTES_PER_US = 4.2e6
 WIDTHS = (8, 16, 32, 64, 128)
 """Token counts that kernels are made for; a batch takes the next larger one."""
 
 
 @dataclass(frozen=True)
 class Config:
-    """Rows of w per warpgroup, warpgroups, width in tokens, and the ring."""
+    """Rows of w and tokens of a block, how many blocks share the K of a tile, and the ring."""
 
-    rows_per_group: int
-    groups: int
+    rows: int
     tokens: int
     block_k: int
     stages: int
+    split: int = 1
 
     @property
-    def rows(self) -> int:
-        return self.rows_per_group * self.groups
+    def groups(self) -> int:
+        return -(-self.rows // 64)
+
+    @property
+    def suffix(self) -> str:
+        return f"_t{self.tokens}"
 
     def why_invalid(self, gated: bool) -> str | None:
         """None, or the rule that the configuration breaks."""
         step = 16 if gated else 8
-        if self.rows_per_group % step or not step <= self.rows_per_group <= 64:
-            return f"rows_per_group must be a multiple of {step} up to 64, got {self.rows_per_group}"
-        if not 1 <= self.groups <= 4:
-            return f"expected 1 to 4 warpgroups, got {self.groups}"
-        if self.tokens % 8 or not 8 <= self.tokens <= 256:
-            return f"tokens must be a multiple of 8 up to 256, got {self.tokens}"
-        if self.block_k % SPAN:
-            return f"block_k must be a multiple of {SPAN}, got {self.block_k}"
+        if self.rows % step or not step <= self.rows <= 256:
+            return f"rows must be a multiple of {step} up to 256, got {self.rows}"
+        if self.split not in (1, 2):
+            return f"expected a split of K in 1 or 2, got {self.split}"
+        if self.tokens % (8 * self.split) or not 8 <= self.tokens <= 256:
+            return f"tokens must be a multiple of {8 * self.split} up to 256, got {self.tokens}"
+        if self.groups == 4 and self.tokens > 64 or self.groups == 3 and self.tokens > 128:
+            return f"{self.tokens} tokens take more registers than a thread of {self.groups} warpgroups has"
+        if self.block_k % SPAN or not SPAN <= self.block_k <= 256:
+            return f"block_k must be a multiple of {SPAN} up to 256, got {self.block_k}"
+        if self.stages < 2 or self.shared_bytes > SHARED_BYTES:
+            return f"{self.stages} stages take {self.shared_bytes} of {SHARED_BYTES} bytes"
         return None
+
+    @property
+    def stage_bytes(self) -> int:
+        return (_up(self.rows * self.block_k * 2, 1024)) + self.tokens * self.block_k * 2
+
+    @property
+    def shared_bytes(self) -> int:
+        """The ring with its barriers, what a wgmma reads past its own rows, and the other block's sums."""
+        overread = max(0, 64 - self.rows) * SPAN * 2
+        received = self.groups * 64 * self.tokens * 2 if self.split == 2 else 0
+        return self.stages * (self.stage_bytes + 16) + overread + received + 1024
+
+
+def candidates(n: int, k: int, tokens: int, gated: bool) -> list[Config]:
+    """Every legal configuration worth a measurement, the deepest ring for each."""
+    step = 16 if gated else 8
+    found = []
+    for split in (1, 2):
+        blocks_of_rows = SMS // split
+        waves = range(1, 2 + -(-n // (blocks_of_rows * 128)))
+        for rows in sorted({min(256, _up(-(-n // (blocks_of_rows * wave)), step)) for wave in waves}):
+            for block_k in (256, 128, 64):
+                config = _deepest(rows, tokens, block_k, k, split)
+                if config.why_invalid(gated) is None and (split == 1 or k >= 4 * block_k):
+                    found.append(config)
+    return found
+
+
+def _deepest(rows: int, tokens: int, block_k: int, k: int, split: int) -> Config:
+    block_k = min(block_k, _up(k, SPAN))
+    steps = -(-k // (block_k * split))
+    free = SHARED_BYTES - Config(rows, tokens, block_k, 0, split).shared_bytes
+    stage = Config(rows, tokens, block_k, 1, split).stage_bytes + 16
+    return Config(rows, tokens, block_k, min(16, free // stage, max(2, steps)), split)
+
+
+def cost(config: Config, n: int, k: int) -> float:
+    """Expected microseconds on an H200: its blocks' bytes through memory and through the L2."""
+    blocks = -(-n // config.rows) * config.split
+    depth = k / config.split * 2
+    # A multiprocessor takes at most its share of the memory, and 75 bytes a nanosecond from the L2.
+    memory = config.rows * depth / (MEMORY_BYTES_PER_US / SMS)
+    cache = (config.rows + config.tokens) * depth / 75e3
+    # Blocks that wait for a free multiprocessor fill gaps of a last wave, but each starts anew.
+    waves = max(1.0, (blocks / SMS + -(-blocks // SMS)) / 2)
+    # A shallow ring waits for each of its stages.
+    shallow = 1.0 + max(0.0, 4 - config.stages) * 0.25
+    return waves * (max(memory, cache) * shallow + 1.0) + (1.2 if config.split == 2 else 0.0)
 
 
 def choose(n: int, k: int, tokens: int, gated: bool) -> Config:
-    """As few rows a block as still leave no multiprocessor without one."""
-    step = 16 if gated else 8
-    # Four warpgroups leave 96 registers a thread, too few for an accumulator of 128 tokens.
-    rows = min(256 if tokens <= 64 else 128, _up(-(-n // SMS), step))
-    groups = -(-rows // 64)
-    per_group = _up(-(-rows // groups), step)
-    block_k = 256 if rows <= 32 else 128 if rows <= 128 else SPAN
-    block_k = min(block_k, _up(k, SPAN))
-    stage_bytes = (_up(per_group * groups, 8) + tokens) * block_k * 2
-    # The rows that a wgmma reads past its own, in the last stage.
-    padding = (64 - per_group) * SPAN * 2
-    stages = min(16, (SHARED_BYTES - 1024 - padding) // _up(stage_bytes, 1024))
-    return Config(per_group, groups, tokens, block_k, min(stages, max(2, -(-k // block_k))))
+    """The candidate of least cost; the longer stage among equals."""
+    return min(candidates(n, k, tokens, gated), key=lambda c: (round(cost(c, n, k), 3), -c.block_k))
 
 
 def _up(value: int, step: int) -> int:
@@ -99,9 +148,15 @@ class _Kernel:
         ]
         self.mine = t.smem((64, config.block_k), weight, 128, slab_rows=config.rows)
         self.acc = t.acc(64, config.tokens, t.f32())
-        self.steps = -(-linear.k // config.block_k)
-        threads = 128 * config.groups + 32
-        self.k = KernelBuilder(f"{linear.body.name}_t{config.tokens}", threads=threads, pdl=True, min_blocks=1)
+        # Blocks of a cluster take equal parts; what lies past K arrives as zero.
+        self.steps = -(-linear.k // (config.block_k * config.split))
+        self.k = KernelBuilder(
+            linear.body.name + config.suffix,
+            threads=128 * config.groups + 32,
+            pdl=True,
+            min_blocks=1,
+            cluster=2 if config.split == 2 else None,
+        )
 
     def build(self) -> tuple[KernelBuilder, tuple[Expression, ...], list[Argument]]:
         k, config, linear = self.k, self.config, self.linear
@@ -110,7 +165,13 @@ class _Kernel:
         )
         with k.body():
             self.ring = k.ring(config.stages, *self.slots)
-            self.first_row = k.program_id() * config.rows
+            block = k.program_id()
+            if config.split == 2:
+                self.rank = k.cluster_rank()
+                self.first_k = self.rank * (self.steps * config.block_k)
+                block = block >> 1
+            self.first_row = block * config.rows
+            self.first_token = k.program_id("y") * config.tokens
             with k.role("math", warps=4 * config.groups):
                 self._math(Epilogue(k, linear, memory))
             with k.role("load", warps=1, elected=True):
@@ -121,13 +182,17 @@ class _Kernel:
             {"i32": "rows"},
             *linear.arguments(),
         ]
-        return k, (-(-linear.n // config.rows), 1, 1), arguments
+        return k, (-(-linear.n // config.rows) * config.split, ceildiv("rows", config.tokens), 1), arguments
+
+    def _at(self, step: Value) -> Value:
+        at = step * self.config.block_k
+        return at + self.first_k if self.config.split == 2 else at
 
     def _load_w(self, step: Value, tile: Value) -> None:
-        self.k.tma_load(self.w, [self.first_row, step * self.config.block_k], tile, cache="evict_first")
+        self.k.tma_load(self.w, [self.first_row, self._at(step)], tile, cache="evict_first")
 
     def _load_x(self, step: Value, tile: Value) -> None:
-        self.k.tma_load(self.x, [0, step * self.config.block_k], tile)
+        self.k.tma_load(self.x, [self.first_token, self._at(step)], tile)
 
     def _load(self) -> None:
         k = self.k
@@ -159,7 +224,7 @@ class _Kernel:
         k.pdl_wait()
 
         def multiply(acc: Value, w: Value, x: Value) -> Value:
-            rows = k.warpgroup_slice(w, config.rows_per_group, self.mine)
+            rows = k.warpgroup_slice(w, 64, self.mine, clamped=config.rows >= 64)
             return k.wgmma_wait([k.wgmma(rows, x, acc, self.acc)], [self.acc], pending=1)
 
         acc = k.for_(
@@ -171,27 +236,53 @@ class _Kernel:
         )
         product = k.wgmma_wait([acc], [t.frag((64, config.tokens), t.f32())])
         k.release(self.ring)
-        own = k.warpgroup_index() * config.rows_per_group
-        self._finish(epilogue, product, self.first_row + own)
+        token = self.first_token
+        if config.split == 2:
+            product = k.cluster_reduce(product, t.frag((64, config.tokens // 2), t.f32()))
+            token = token + self.rank * (config.tokens // 2)
+        self._finish(epilogue, product, token)
 
-    def _finish(self, epilogue: Epilogue, product: Value, first: Value) -> None:
-        """Row r, column c of the fragment is output `first + r` of token c."""
+    def _finish(self, epilogue: Epilogue, product: Value, first_token: Value) -> None:
+        """Row r, column c of the fragment is output `first + r` of token `first_token + c`."""
         k, config, linear = self.k, self.config, self.linear
-        if linear.glu is None:
+        own = k.warpgroup_index() * 64
+        # The last warpgroup starts early and leaves the rows before its own to the one before it.
+        start = own.min(config.rows - 64) if config.rows >= 64 else own
+        skipped, first = own - start, self.first_row + start
 
-            def store(v: Value, row: Value, token: Value) -> None:
-                column = first + row
-                inside = (row < config.rows_per_group) & (column < linear.n) & (token < self.tokens)
-                epilogue.finish([v], token, column, inside)
+        def inside(row: Value, column: Value, token: Value, halves: int) -> Value:
+            good = (column < linear.columns) & (token < self.tokens)
+            if config.rows < 64:
+                return good & (row < config.rows // halves)
+            return good if config.rows % 64 == 0 else good & (row * halves >= skipped)
 
-            k.epilogue([product], [t.f32()], store, at=(0, 0))
-            return
-        half = t.frag((32, config.tokens), t.f32(), "half_rows")
-        gate, up = k.deinterleave(product, half, rows=True)
+        def store(v: Value, row: Value, token: Value) -> None:
+            column = first + row
+            epilogue.finish([v], token, column, inside(row, column, token, 1))
 
         def store_gated(g: Value, u: Value, row: Value, token: Value) -> None:
             column = (first >> 1) + row
-            inside = (row < config.rows_per_group // 2) & (column < linear.columns) & (token < self.tokens)
-            epilogue.finish([g, u], token, column, inside)
+            epilogue.finish([g, u], token, column, inside(row, column, token, 2))
 
-        k.epilogue([gate, up], [t.f32(), t.f32()], store_gated, at=(0, 0))
+        tokens = config.tokens // config.split
+        if linear.glu is None:
+            self._in_parts([product], tokens, store, first_token)
+            return
+        half = t.frag((32, tokens), t.f32(), "half_rows")
+        self._in_parts(list(k.deinterleave(product, half, rows=True)), tokens, store_gated, first_token)
+
+    def _in_parts(
+        self, fragments: list[Value], tokens: int, store: Callable[..., None], first_token: Value
+    ) -> None:
+        """Visits 32 tokens at a time. Barriers keep the parts apart: ptxas would make the addresses and ask for
+        the operands of all of them at once, and spill."""
+        k = self.k
+        types = [t.f32()] * len(fragments)
+        if tokens <= 32:
+            k.epilogue(fragments, types, store, at=(0, first_token))
+            return
+        rows, layout = (64, "") if len(fragments) == 1 else (32, "half_rows")
+        some = t.frag((rows, 32), t.f32(), layout)
+        for c in range(0, tokens, 32):
+            k.epilogue([k.columns(f, c, some) for f in fragments], types, store, at=(0, first_token + c))
+            k.barrier("warpgroup")

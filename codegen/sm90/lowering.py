@@ -44,6 +44,7 @@ def lower(kernel: KernelBuilder, name: str) -> Lowered:
         threads = ir.IntegerAttr(attributes["tile.threads"]).value
         shared = ir.IntegerAttr(attributes["tile.shared_memory"]).value
         pdl = "tile.pdl" in attributes
+        cluster = ir.IntegerAttr(attributes["tile.cluster"]).value if "tile.cluster" in attributes else 1
         PassManager.parse("builtin.module(gpu-module-to-binary{format=isa})").run(module.operation)
         (binary,) = (op for op in module.body.operations if op.operation.name == "gpu.binary")
         (object_,) = ir.ArrayAttr(binary.operation.attributes["objects"])
@@ -54,6 +55,7 @@ def lower(kernel: KernelBuilder, name: str) -> Lowered:
         name=name,
         code=CodeObject("cubin", assembly.cubin),
         block=(threads, 1, 1),
+        cluster=(cluster, 1, 1),
         shared_bytes=shared,
         pdl=pdl,
         registers=usage.registers,

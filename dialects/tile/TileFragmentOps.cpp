@@ -181,6 +181,39 @@ LogicalResult DeinterleaveOp::verify() {
   return success();
 }
 
+LogicalResult ColumnsOp::verify() {
+  FragType from = getFragment().getType(), to = getResult().getType();
+  if (from.getLayout() == Layout::Rows || from.getLayout() != to.getLayout() ||
+      from.getElementType() != to.getElementType() ||
+      from.getShape()[0] != to.getShape()[0])
+    return emitOpError("keeps rows, element type and layout, got ")
+           << from << " to " << to;
+  int64_t first = getOffset(), width = to.getShape()[1];
+  if (first % 8 || width % 8 || first + width > from.getShape()[1])
+    return emitOpError("takes columns ")
+           << first << " to " << first + width
+           << ", not multiples of 8 within the " << from.getShape()[1];
+  return success();
+}
+
+LogicalResult ClusterReduceOp::verify() {
+  auto kernel = (*this)->getParentOfType<KernelOp>();
+  if (kernel && !kernel.getCluster())
+    return emitOpError("needs a kernel with cluster(2)");
+  FragType from = getFragment().getType(), to = getResult().getType();
+  if (from.getLayout() != Layout::Accumulator ||
+      !from.getElementType().isF32() || from.getShape()[1] % 16)
+    return emitOpError("adds f32 fragments of layout accumulator with a "
+                       "multiple of 16 columns, got ")
+           << from;
+  auto want = FragType::get(
+      getContext(), {from.getShape()[0], from.getShape()[1] / 2},
+      from.getElementType(), Layout::Accumulator);
+  if (to != want)
+    return emitOpError("gives ") << want << ", got " << to;
+  return success();
+}
+
 LogicalResult PinOp::verify() {
   FragType type = getFragment().getType();
   if (type.getLayout() != Layout::Rows || !type.getElementType().isF32())

@@ -31,7 +31,8 @@ ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
     into = builder.getI32IntegerAttr(number);
     return success();
   };
-  if (parseOption("min_blocks", props.min_blocks))
+  if (parseOption("min_blocks", props.min_blocks) ||
+      parseOption("cluster", props.cluster))
     return failure();
   if (succeeded(parser.parseOptionalKeyword("pdl")))
     props.pdl = builder.getUnitAttr();
@@ -53,6 +54,8 @@ void KernelOp::print(OpAsmPrinter &printer) {
   printer << ") threads(" << getThreads() << ")";
   if (getMinBlocks())
     printer << " min_blocks(" << *getMinBlocks() << ")";
+  if (getCluster())
+    printer << " cluster(" << *getCluster() << ")";
   if (getPdl())
     printer << " pdl";
   if (getSharedMemory())
@@ -60,7 +63,7 @@ void KernelOp::print(OpAsmPrinter &printer) {
   printer.printOptionalAttrDictWithKeyword(
       (*this)->getAttrs(),
       {getSymNameAttrName(), getThreadsAttrName(), getMinBlocksAttrName(),
-       getPdlAttrName(), getSharedMemoryAttrName()});
+       getClusterAttrName(), getPdlAttrName(), getSharedMemoryAttrName()});
   printer << " ";
   printer.printRegion(getBody(), /*printEntryBlockArgs=*/false,
                       /*printBlockTerminators=*/false);
@@ -130,6 +133,11 @@ LogicalResult KernelOp::verify() {
       return emitOpError("expected argument #")
              << a.getArgNumber() << " to be a !tile.ptr, !tile.tensor_map, "
              << "i32, i64 or f32, got " << a.getType();
+  // Four blocks of one an SM leave SMs without work: few groups of SMs hold a
+  // multiple of four.
+  if (getCluster() && *getCluster() != 2)
+    return emitOpError("has clusters of 2 blocks or none, got ")
+           << *getCluster();
   if (getSharedMemory() && int64_t(*getSharedMemory()) > kMaxSharedMemory)
     return emitOpError("expected at most ")
            << kMaxSharedMemory << " bytes of shared memory, got "
@@ -151,7 +159,8 @@ LogicalResult RoleOp::verify() {
   if (getElected()) {
     // One thread cannot meet others.
     WalkResult alone = walk([&](Operation *op) {
-      if (!isa<BarrierOp, ReduceOp, WgmmaOp, MmaOp, StoreTmaOp, ForEachOp>(op))
+      if (!isa<BarrierOp, ReduceOp, WgmmaOp, MmaOp, StoreTmaOp, ForEachOp,
+               ClusterReduceOp>(op))
         return WalkResult::advance();
       op->emitOpError("expected in a role of whole warps, got one that is "
                       "elected, which runs in one thread");
@@ -164,6 +173,13 @@ LogicalResult RoleOp::verify() {
     if (*regs < 24 || *regs > 256 || *regs % 8)
       return emitOpError("expected regs in multiples of 8 from 24 to 256, got ")
              << *regs;
+  return success();
+}
+
+LogicalResult ClusterRankOp::verify() {
+  auto kernel = (*this)->getParentOfType<KernelOp>();
+  if (kernel && !kernel.getCluster())
+    return emitOpError("needs a kernel with cluster(2)");
   return success();
 }
 

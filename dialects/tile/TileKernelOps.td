@@ -14,7 +14,9 @@ def Tile_KernelOp : Tile_Op<"kernel", [IsolatedFromAbove, Symbol,
     against the roles. `min_blocks` asks for so many blocks per SM and `pdl`
     says that the kernel is launched with programmatic dependent launch, so
     that it must wait before it touches what a predecessor reads or writes.
-    `shared_memory` (bytes) is filled by `tile-allocate-shared-memory`.
+    `cluster(2)` launches the blocks in pairs that share their shared memory
+    (`tile.cluster_rank`, `tile.cluster_reduce`). `shared_memory` (bytes) is
+    filled by `tile-allocate-shared-memory`.
 
     ```mlir
     tile.kernel @copy(%src: !tile.ptr<f32>, %dst: !tile.ptr<f32>, %n: i32)
@@ -24,7 +26,8 @@ def Tile_KernelOp : Tile_Op<"kernel", [IsolatedFromAbove, Symbol,
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, I32Attr:$threads,
-                       OptionalAttr<I32Attr>:$min_blocks, UnitAttr:$pdl,
+                       OptionalAttr<I32Attr>:$min_blocks,
+                       OptionalAttr<I32Attr>:$cluster, UnitAttr:$pdl,
                        OptionalAttr<I32Attr>:$shared_memory);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
@@ -86,6 +89,20 @@ def Tile_ProgramIdOp : Tile_Op<"program_id", [Pure]> {
   let arguments = (ins Tile_AxisAttr:$axis);
   let results = (outs I32:$result);
   let assemblyFormat = "$axis attr-dict";
+}
+
+def Tile_ClusterRankOp : Tile_Op<"cluster_rank", [Pure]> {
+  let summary = "Index of this block in its cluster";
+  let description = [{
+    Blocks of a cluster are neighbours along x.
+
+    ```mlir
+    %r = tile.cluster_rank
+    ```
+  }];
+  let results = (outs I32:$result);
+  let assemblyFormat = "attr-dict";
+  let hasVerifier = 1;
 }
 
 def Tile_NumProgramsOp : Tile_Op<"num_programs", [Pure]> {

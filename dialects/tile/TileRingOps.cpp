@@ -98,13 +98,30 @@ LogicalResult TmaLoadOp::verify() {
                    getTile().getType());
 }
 
+LogicalResult PrefetchOp::verify() {
+  auto role = (*this)->getParentOfType<RoleOp>();
+  if (role && !role.getElected())
+    return emitOpError("expected an elected role: it is for one thread");
+  if (getCoordinates().size() != getMap().getType().getShape().size())
+    return emitOpError("has ")
+           << getCoordinates().size() << " coordinates for a map of rank "
+           << getMap().getType().getShape().size();
+  return success();
+}
+
 LogicalResult StoreTmaOp::verify() {
   FragType fragment = getFragment().getType();
   SmemType staging = getStaging().getType();
   if (fragment.getLayout() != Layout::Accumulator ||
-      fragment.getElementType().getIntOrFloatBitWidth() != 16)
-    return emitOpError("expected a 16-bit fragment of layout accumulator, got ")
+      (fragment.getElementType().getIntOrFloatBitWidth() != 16 &&
+       fragment.getElementType().getIntOrFloatBitWidth() != 32))
+    return emitOpError("expected a 16-bit or 32-bit fragment of layout "
+                       "accumulator, got ")
            << fragment;
+  if (fragment.getElementType() != staging.getElementType())
+    return emitOpError("expected a staging tile of ")
+           << fragment.getElementType() << ", as the fragment, got "
+           << staging.getElementType();
   if (!staging.getSwizzle() || staging.getShape()[0] != fragment.getShape()[0])
     return emitOpError("expected a swizzled staging tile of ")
            << fragment.getShape()[0] << " rows, as the fragment has, got "
@@ -167,6 +184,9 @@ LogicalResult WarpgroupSliceOp::verify() {
     return emitOpError("expected slab_rows = ")
            << from.getSlabRows() << ", as the tile has, got "
            << to.getSlabRows();
+  if (getClamped() && from.getShape()[0] < to.getShape()[0])
+    return emitOpError("expected a tile of at least ")
+           << to.getShape()[0] << " rows for clamped slices, got " << from.getShape()[0];
   if (getStep() < 8 || getStep() % 8)
     return emitOpError("expected a step of a positive multiple of 8, got ")
            << int32_t(getStep());

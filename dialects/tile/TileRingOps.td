@@ -148,6 +148,21 @@ def Tile_TmaLoadOp : Tile_Op<"tma_load", [HasParent<"ProduceOp">]> {
   let hasVerifier = 1;
 }
 
+def Tile_PrefetchOp : Tile_Op<"prefetch"> {
+  let summary = "Brings a box of a tensor into the L2";
+  let description = [{
+    For operands of an epilogue: asked for when the tile begins, they are near
+    when it ends. Run it in one thread (a role that is `elected`).
+
+    ```mlir
+    tile.prefetch %h[%m0, %n0] : !tile.tensor_map<128x64xf32, swizzle = 0>
+    ```
+  }];
+  let arguments = (ins Tile_TensorMap:$map, Variadic<I32>:$coordinates);
+  let assemblyFormat = "$map `[` $coordinates `]` attr-dict `:` type($map)";
+  let hasVerifier = 1;
+}
+
 def Tile_SharedOp : Tile_Op<"shared"> {
   let summary = "A tile of shared memory for the whole kernel";
   let description = [{
@@ -195,6 +210,8 @@ def Tile_WarpgroupSliceOp : Tile_Op<"warpgroup_slice", [Pure]> {
     Warpgroup g of the role gets the rows that start at g * step. A step below
     64 makes slices overlap: a row partition that leaves part of the wgmma
     unused reads past its rows (the allocation is padded for the last one).
+    `clamped` starts the last warpgroup early enough to end with the tile, so
+    that any number of rows is covered; it shares rows with the one before it.
 
     ```mlir
     %mine = tile.warpgroup_slice %sa step(64)
@@ -202,10 +219,10 @@ def Tile_WarpgroupSliceOp : Tile_Op<"warpgroup_slice", [Pure]> {
       -> !tile.smem<64x64xbf16, swizzle = 128, slab_rows = 128>
     ```
   }];
-  let arguments = (ins Tile_Smem:$tile, I32Attr:$step);
+  let arguments = (ins Tile_Smem:$tile, I32Attr:$step, UnitAttr:$clamped);
   let results = (outs Tile_Smem:$result);
   let assemblyFormat = [{
-    $tile `step` `(` $step `)` attr-dict `:` type($tile) `->` type($result)
+    $tile `step` `(` $step `)` (`clamped` $clamped^)? attr-dict `:` type($tile) `->` type($result)
   }];
   let hasVerifier = 1;
 }

@@ -24,7 +24,8 @@ static int64_t overread(RingOp ring) {
   ring->getParentOfType<KernelOp>().walk([&](WarpgroupSliceOp op) {
     auto role = op->getParentOfType<RoleOp>();
     SmemType from = op.getTile().getType();
-    if (!role || !llvm::is_contained(ring.getRing().getType().getSlots(), from))
+    if (!role || op.getClamped() ||
+        !llvm::is_contained(ring.getRing().getType().getSlots(), from))
       return;
     int64_t groups = llvm::divideCeil(role.getWarps(), 4);
     int64_t rows =
@@ -79,6 +80,13 @@ struct AllocateSharedMemory
     kernel.walk([&](ReduceOp reduce) {
       if (int64_t bytes = scratchBytes(reduce))
         all.push_back({reduce, "scratch of a reduction", bytes, 16});
+    });
+    kernel.walk([&](ClusterReduceOp reduce) {
+      auto role = reduce->getParentOfType<RoleOp>();
+      int64_t warps = role ? role.getWarps() : kernel.getThreads() / 32;
+      FragType half = reduce.getResult().getType();
+      all.push_back({reduce, "what the other block of the cluster sends",
+                     warps * 32 * half.getThreadElements() * 4, 16});
     });
     return ok;
   }

@@ -76,6 +76,8 @@ private:
         gpu::GPUModuleOp::create(builder, kernel.getLoc(), kernel.getSymName());
     module->setAttr("tile.threads", kernel.getThreadsAttr());
     module->setAttr("tile.shared_memory", kernel.getSharedMemoryAttr());
+    if (kernel.getCluster())
+      module->setAttr("tile.cluster", kernel.getClusterAttr());
     if (kernel.getPdl())
       module->setAttr("tile.pdl", builder.getUnitAttr());
     builder.setInsertionPointToStart(module.getBody());
@@ -171,7 +173,7 @@ private:
       builder.setInsertionPointAfter(last);
     Emitter e(builder, kernel.getLoc());
     SmallVector<RingOp> rings(kernel.getBody().getOps<RingOp>());
-    if (rings.empty() && maps.empty())
+    if (rings.empty() && maps.empty() && !kernel.getCluster())
       return;
     e.when(e.equal(thread, 0), [&](Emitter &e) {
       for (Value map : maps)
@@ -194,8 +196,13 @@ private:
       if (!rings.empty())
         NVVM::FenceMbarrierInitOp::create(builder, e.loc);
     });
-    if (!rings.empty())
+    if (kernel.getCluster()) {
+      // The other block must be running before anything is written to it.
+      NVVM::ClusterArriveOp::create(builder, e.loc, builder.getUnitAttr());
+      NVVM::ClusterWaitOp::create(builder, e.loc, builder.getUnitAttr());
+    } else if (!rings.empty()) {
       e.blockBarrier();
+    }
   }
 
   /// A tile that every warpgroup has of its own is addressed in the role.
@@ -239,6 +246,7 @@ private:
     populateMmaPatterns(converter, patterns, lowering);
     populateFragmentPatterns(converter, patterns, lowering);
     populateStoreTmaPatterns(converter, patterns, lowering);
+    populateClusterPatterns(converter, patterns, lowering);
     populateBlockPatterns(converter, patterns, lowering);
     populateMemoryPatterns(converter, patterns, lowering);
     drainStores();
@@ -320,6 +328,10 @@ private:
     function->setAttr("gpu.kernel", builder.getUnitAttr());
     function->setAttr("nvvm.maxntid", builder.getDenseI32ArrayAttr(
                                           {int32_t(kernel.getThreads())}));
+    if (kernel.getCluster())
+      function->setAttr("nvvm.cluster_dim",
+                        builder.getDenseI32ArrayAttr(
+                            {int32_t(*kernel.getCluster()), 1, 1}));
     if (kernel.getMinBlocks())
       function->setAttr("nvvm.minctasm", kernel.getMinBlocksAttr());
     Type bytes = LLVM::LLVMArrayType::get(builder.getI8Type(), 128);

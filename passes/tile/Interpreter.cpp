@@ -236,7 +236,7 @@ private:
       integers[raster.getColumn()] = get(raster.getIndex()) / rows;
       return;
     }
-    if (isa<ProgramIdOp, WarpgroupIndexOp, WarpIndexOp, ThreadIndexOp>(op)) {
+    if (isa<ProgramIdOp, ClusterRankOp, WarpgroupIndexOp, WarpIndexOp, ThreadIndexOp>(op)) {
       integers[op->getResult(0)] = 0;
       return;
     }

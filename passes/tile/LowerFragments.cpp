@@ -277,6 +277,29 @@ struct DeinterleavePattern : TilePattern<DeinterleaveOp> {
   }
 };
 
+struct ColumnsPattern : TilePattern<ColumnsOp> {
+  using TilePattern::TilePattern;
+  LogicalResult
+  matchAndRewrite(ColumnsOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Emitter e(rewriter, op.getLoc());
+    Registers from(op.getFragment().getType());
+    Builder result(op.getResult().getType());
+    int64_t first = op.getOffset() / 8;
+    for (int64_t j = 0; j < result.registers.blocks; ++j)
+      for (int64_t h = 0; h < result.registers.halves; ++h)
+        if (from.packed)
+          result.setPair(e, j, h,
+                         from.getPair(e, adaptor.getFragment(), first + j, h));
+        else
+          for (int64_t n : {0, 1})
+            result.set(j, h, n,
+                       from.get(e, adaptor.getFragment(), first + j, h, n));
+    rewriter.replaceOp(op, result.finish(e));
+    return success();
+  }
+};
+
 struct PinPattern : TilePattern<PinOp> {
   using TilePattern::TilePattern;
   LogicalResult
@@ -305,6 +328,6 @@ void llmc::tile::populateFragmentPatterns(const TypeConverter &converter,
                                           RewritePatternSet &patterns,
                                           const KernelLowering &kernel) {
   patterns.add<MapPattern, EpiloguePattern, FillPattern, RowReducePattern,
-               ConvertPattern, DeinterleavePattern, PinPattern>(
+               ConvertPattern, DeinterleavePattern, ColumnsPattern, PinPattern>(
       converter, patterns.getContext(), kernel);
 }

@@ -116,6 +116,20 @@ struct ProducePattern : TilePattern<ProduceOp> {
   }
 };
 
+struct PrefetchPattern : TilePattern<PrefetchOp> {
+  using TilePattern::TilePattern;
+  LogicalResult
+  matchAndRewrite(PrefetchOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    SmallVector<Value> at(llvm::reverse(adaptor.getCoordinates()));
+    NVVM::CpAsyncBulkTensorPrefetchOp::create(
+        rewriter, op.getLoc(), adaptor.getMap(), at, ValueRange(),
+        NVVM::TMALoadMode::TILE, Value());
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
 struct AcquirePattern : TilePattern<AcquireOp> {
   using TilePattern::TilePattern;
   LogicalResult
@@ -186,6 +200,6 @@ struct RingPattern : TilePattern<RingOp> {
 void llmc::tile::populateRingPatterns(const TypeConverter &converter,
                                       RewritePatternSet &patterns,
                                       const KernelLowering &kernel) {
-  patterns.add<ProducePattern, AcquirePattern, ReleasePattern, RingPattern>(
+  patterns.add<ProducePattern, PrefetchPattern, AcquirePattern, ReleasePattern, RingPattern>(
       converter, patterns.getContext(), kernel);
 }

@@ -8,6 +8,34 @@ namespace {
 
 struct StoreTmaPattern : TilePattern<StoreTmaOp> {
   using TilePattern::TilePattern;
+
+  /// One slab of 32-bit elements: each thread writes its pairs of neighbours.
+  /// The swizzle spreads the 8 rows of a warp's store over all banks.
+  static void storePairs(Emitter &e, StoreTmaOp op, OpAdaptor adaptor,
+                         const ThreadPlace &place, int64_t slab, Value buffer) {
+    SmemType tile = op.getStaging().getType();
+    int64_t span = tile.getSwizzle(), blocks = tile.getShape()[1] / 8;
+    auto pair = VectorType::get({2}, tile.getElementType());
+    Value row = e.add(e.mul(e.rem(place.warp, 4), 16), e.div(place.lane, 4));
+    // Rows r and r + 8 are swizzled alike.
+    Value line = e.shl(e.rem(e.div(row, 128 / span), span / 16), 4);
+    Value inner = e.shl(e.rem(place.lane, 4), 3);
+    Value swizzled = e.bitXor(inner, line);
+    Value start = e.mul(row, span);
+    for (int64_t j = 0; j < blocks; ++j)
+      for (int64_t h = 0; h < 2; ++h) {
+        int64_t at = ((slab * blocks + j) * 2 + h) * 2;
+        Value value = LLVM::UndefOp::create(e.b, e.loc, pair);
+        for (int64_t n : {0, 1})
+          value = LLVM::InsertElementOp::create(
+              e.b, e.loc, value, e.extract(adaptor.getFragment(), at + n),
+              e.i32(n));
+        Value offset =
+            e.add(e.add(start, h * 8 * span), e.bitXor(swizzled, 32 * j));
+        LLVM::StoreOp::create(e.b, e.loc, value, e.offset(buffer, offset), 8);
+      }
+  }
+
   LogicalResult
   matchAndRewrite(StoreTmaOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
@@ -19,6 +47,7 @@ struct StoreTmaPattern : TilePattern<StoreTmaOp> {
     int64_t buffers = op.getStaging().getDefiningOp<SharedOp>().getBuffers();
     int64_t bufferBytes = llvm::alignTo(tile.getBytes(), 1024);
     int64_t span = tile.getSwizzle(), width = tile.getShape()[1];
+    int64_t bytes = tile.getElementBytes();
     int64_t slabs = op.getFragment().getType().getShape()[1] / width;
 
     Value leader = e.equal(e.rem(place.thread, 128), 0);
@@ -42,7 +71,10 @@ struct StoreTmaPattern : TilePattern<StoreTmaOp> {
       e.barrier(barrier, 128);
       Value buffer =
           e.offset(adaptor.getStaging(), slab % buffers * bufferBytes);
-      for (int64_t i = 0; i < width / 16; ++i) {
+      if (bytes == 4)
+        storePairs(e, op, adaptor, place, slab, buffer);
+      else
+        for (int64_t i = 0; i < width / 16; ++i) {
         SmallVector<Value> registers;
         for (int64_t r = 0; r < 4; ++r)
           registers.push_back(LLVM::BitcastOp::create(

@@ -115,6 +115,9 @@ void populateFragmentPatterns(const mlir::TypeConverter &converter,
 void populateStoreTmaPatterns(const mlir::TypeConverter &converter,
                               mlir::RewritePatternSet &patterns,
                               const KernelLowering &kernel);
+void populateClusterPatterns(const mlir::TypeConverter &converter,
+                             mlir::RewritePatternSet &patterns,
+                             const KernelLowering &kernel);
 void populateBlockPatterns(const mlir::TypeConverter &converter,
                            mlir::RewritePatternSet &patterns,
                            const KernelLowering &kernel);

@@ -167,7 +167,9 @@ class Linear(Problem):
         if self.epilogue == "bias":
             self.extra = randn(n) * 10
         elif self.epilogue == "residual":
-            self.extra = randn(tokens, n) * 10
+            # As long as the engine's too.
+            self.extra = torch.full((max_tokens, n), NAN, device="cuda")
+            self.extra[:tokens] = randn(tokens, n) * 10
         if self.extra is not None:
             self.operands.append(self.extra)
         dtype = torch.float32 if wide else torch.bfloat16
@@ -182,7 +184,7 @@ class Linear(Problem):
     def errors(self) -> list[dict[str, Any]]:
         ref = self.x[: self.tokens].float() @ self.w.float().t()
         if self.extra is not None:
-            ref = ref + self.extra
+            ref = ref + (self.extra[: self.tokens] if self.epilogue == "residual" else self.extra)
         if self.epilogue == "glu":
             pairs = ref.view(self.tokens, -1, 2, 8)
             gate, up = pairs[:, :, 0].flatten(1), pairs[:, :, 1].flatten(1)

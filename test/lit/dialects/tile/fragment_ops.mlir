@@ -44,3 +44,23 @@ tile.kernel @store(%d: !map, %f: f32, %r: i32) threads(128) {
   // CHECK: tile.store_tma %{{.*}}, %{{.*}} -> %{{.*}}[%{{.*}}, %{{.*}}] : <64x128xbf16>, <64x64xbf16, swizzle = 128> -> <64x64xbf16, swizzle = 128>
   tile.store_tma %h, %out -> %d[%r, %r] : !tile.frag<64x128xbf16>, !staging -> !map
 }
+
+// CHECK-LABEL: tile.kernel @parts
+tile.kernel @parts(%f: f32) threads(128) cluster(2) {
+  %s = tile.fill %f : f32 -> !s
+  // CHECK: tile.columns %{{.*}} from(64) : <64x128xf32> -> <64x64xf32>
+  %c = tile.columns %s from(64) : !s -> !tile.frag<64x64xf32>
+  // CHECK: tile.cluster_reduce %{{.*}} : <64x128xf32> -> <64x64xf32>
+  %h = tile.cluster_reduce %s : !s -> !tile.frag<64x64xf32>
+}
+
+!wide = !tile.smem<64x32xf32, swizzle = 128>
+!wide_map = !tile.tensor_map<64x32xf32, swizzle = 128>
+
+// CHECK-LABEL: tile.kernel @store_f32
+tile.kernel @store_f32(%d: !wide_map, %f: f32, %r: i32) threads(128) {
+  %out = tile.shared per_warpgroup buffers(2) : !wide
+  %s = tile.fill %f : f32 -> !s
+  // CHECK: tile.store_tma
+  tile.store_tma %s, %out -> %d[%r, %r] : !s, !wide -> !wide_map
+}

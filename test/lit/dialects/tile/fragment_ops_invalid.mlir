@@ -282,4 +282,36 @@ tile.kernel @borrowed(%d: !map, %r: i32, %f: f32) threads(128) {
   %h = tile.convert %x : !tile.frag<64x128xf32> -> !tile.frag<64x128xbf16>
   // expected-error @+1 {{expected a staging tile made by tile.shared}}
   tile.store_tma %h, %out -> %d[%r, %r] : !tile.frag<64x128xbf16>, !tile -> !map
+
+// -----
+
+tile.kernel @staging(%d: !tile.tensor_map<64x64xbf16, swizzle = 128>, %r: i32, %f: f32) threads(128) {
+  %out = tile.shared : !tile.smem<64x64xbf16, swizzle = 128>
+  %x = tile.fill %f : f32 -> !tile.frag<64x128xf32>
+  // expected-error @+1 {{expected a staging tile of 'f32', as the fragment, got 'bf16'}}
+  tile.store_tma %x, %out -> %d[%r, %r] : !tile.frag<64x128xf32>, !tile.smem<64x64xbf16, swizzle = 128> -> !tile.tensor_map<64x64xbf16, swizzle = 128>
+}
+
+// -----
+
+tile.kernel @columns(%f: f32) threads(128) {
+  %s = tile.fill %f : f32 -> !tile.frag<64x128xf32>
+  // expected-error @+1 {{takes columns 96 to 160, not multiples of 8 within the 128}}
+  %c = tile.columns %s from(96) : !tile.frag<64x128xf32> -> !tile.frag<64x64xf32>
+}
+
+// -----
+
+tile.kernel @no_cluster(%f: f32) threads(128) {
+  %s = tile.fill %f : f32 -> !tile.frag<64x128xf32>
+  // expected-error @+1 {{needs a kernel with cluster(2)}}
+  %c = tile.cluster_reduce %s : !tile.frag<64x128xf32> -> !tile.frag<64x64xf32>
+}
+
+// -----
+
+tile.kernel @half(%f: f32) threads(128) cluster(2) {
+  %s = tile.fill %f : f32 -> !tile.frag<64x128xf32>
+  // expected-error @+1 {{gives '!tile.frag<64x64xf32>', got '!tile.frag<64x32xf32>'}}
+  %c = tile.cluster_reduce %s : !tile.frag<64x128xf32> -> !tile.frag<64x32xf32>
 }

@@ -42,3 +42,10 @@ tile.kernel @unbudgeted() threads(160) {
   tile.role @load warps(1) elected {
   }
 }
+
+// Tests that a cluster and the rank in it are kept.
+// CHECK-LABEL: tile.kernel @cluster() threads(128) min_blocks(1) cluster(2) pdl {
+tile.kernel @cluster() threads(128) min_blocks(1) cluster(2) pdl {
+  // CHECK: tile.cluster_rank
+  %r = tile.cluster_rank
+}

@@ -47,3 +47,17 @@ tile.kernel @rings(%a: !map, %kv: !page, %r: i32) threads(160) {
     }
   }
 }
+
+// CHECK-LABEL: tile.kernel @clamped
+tile.kernel @clamped(%map: !tile.tensor_map<128x64xf32, swizzle = 0>, %i: i32) threads(288) {
+  %t = tile.shared : !tile.smem<96x64xbf16, swizzle = 128>
+  tile.role @math warps(8) {
+    // CHECK: tile.warpgroup_slice %{{.*}} step(64) clamped
+    %s = tile.warpgroup_slice %t step(64) clamped : !tile.smem<96x64xbf16, swizzle = 128>
+      -> !tile.smem<64x64xbf16, swizzle = 128, slab_rows = 96>
+  }
+  tile.role @load warps(1) elected {
+    // CHECK: tile.prefetch %{{.*}}[%{{.*}}, %{{.*}}] : <128x64xf32>
+    tile.prefetch %map[%i, %i] : !tile.tensor_map<128x64xf32, swizzle = 0>
+  }
+}

@@ -186,6 +186,14 @@ tile.kernel @kept() threads(32) {
   %t = tile.shared : !tile
   // expected-error @+1 {{expected a result and offsets of the rank, element type and swizzle of '!tile.smem<64x64xbf16, swizzle = 128>', got '!tile.smem<32x64xf16, swizzle = 128, slab_rows = 64>' and 2 offset(s)}}
   %s = tile.slice %t[0, 0] : !tile -> !tile.smem<32x64xf16, swizzle = 128, slab_rows = 64>
+
+// -----
+
+tile.kernel @clamped() threads(128) {
+  %t = tile.shared : !tile.smem<48x64xbf16, swizzle = 128>
+  // expected-error @+1 {{expected a tile of at least 64 rows for clamped slices, got 48}}
+  %s = tile.warpgroup_slice %t step(64) clamped : !tile.smem<48x64xbf16, swizzle = 128>
+    -> !tile.smem<64x64xbf16, swizzle = 128, slab_rows = 48>
 }
 
 // -----
@@ -230,4 +238,12 @@ tile.kernel @stride() threads(128) {
   %t = tile.shared : !tile
   // expected-error @+1 {{expected a step of a positive multiple of 8, got 12}}
   %s = tile.warpgroup_slice %t step(12) : !tile -> !tile.smem<64x64xbf16, swizzle = 128, slab_rows = 128>
+
+// -----
+
+tile.kernel @prefetch(%map: !tile.tensor_map<128x64xf32, swizzle = 0>, %i: i32) threads(128) {
+  tile.role @math warps(4) {
+    // expected-error @+1 {{expected an elected role: it is for one thread}}
+    tile.prefetch %map[%i, %i] : !tile.tensor_map<128x64xf32, swizzle = 0>
+  }
 }

@@ -105,3 +105,71 @@ tile.kernel @wgmma(%y: !tile.ptr<f32>) threads(128) shared_memory(8192) {
     tile.store %v, %y[%col] : vector<2xf32>, !tile.ptr<f32>
   }
 }
+
+// -----
+
+
+// -----
+
+// Tests that a kernel whose memory is not allocated is refused.
+// expected-error @+1 {{has no shared_memory yet; run tile-allocate-shared-memory}}
+tile.kernel @unallocated() threads(32) {
+}
+
+// -----
+
+// Tests that an accumulator that starts a loop is refused.
+!a = !tile.smem<64x64xbf16, swizzle = 128>
+!acc = !tile.acc<64x64xf32>
+tile.kernel @unpeeled(%n: i32) threads(128) shared_memory(8192) {
+  %a = tile.shared {offset = 0 : i32} : !a
+  // expected-error @+2 {{starts something else than a multiply; run tile-peel-first-step}}
+  // expected-error @+1 {{failed to legalize operation 'tile.zero_acc'}}
+  %z = tile.zero_acc : !acc
+  %s = scf.for %k = %n to %n step %n iter_args(%c = %z) -> (!acc) : i32 {
+    scf.yield %c : !acc
+  }
+}
+
+// -----
+
+// Tests the sum over a cluster: what the other block needs goes to its shared
+// memory, the cluster meets, each adds its own half.
+// CHECK-LABEL: gpu.module @cluster attributes {tile.cluster = 2 : i32
+// CHECK: llvm.func @cluster
+// CHECK-SAME: nvvm.cluster_dim = array<i32: 2, 1, 1>
+// CHECK: nvvm.cluster.arrive {aligned}
+// CHECK: nvvm.cluster.wait {aligned}
+// CHECK: %[[RANK:.*]] = nvvm.read.ptx.sreg.cluster.ctarank
+// CHECK: %[[OTHER:.*]] = arith.xori %[[RANK]]
+// CHECK: nvvm.mapa %{{.*}}, %[[OTHER]] : !llvm.ptr<3> -> !llvm.ptr<7>
+// CHECK: llvm.store %{{.*}} {alignment = 16 : i64} : vector<4xf32>, !llvm.ptr<7>
+// CHECK: nvvm.cluster.arrive {aligned}
+// CHECK: nvvm.cluster.wait {aligned}
+// CHECK: llvm.load %{{.*}} : !llvm.ptr<3> -> vector<4xf32>
+// CHECK: arith.addf
+tile.kernel @cluster(%f: f32) threads(128) cluster(2) shared_memory(2048) {
+  %s = tile.fill %f : f32 -> !tile.frag<64x16xf32>
+  %h = tile.cluster_reduce %s {offset = 0 : i32} : !tile.frag<64x16xf32> -> !tile.frag<64x8xf32>
+}
+
+// -----
+
+// Tests a float32 tile: pairs by ordinary stores, then TMA; and the prefetch.
+!wide = !tile.smem<64x32xf32, swizzle = 128>
+!wide_map = !tile.tensor_map<64x32xf32, swizzle = 128>
+// CHECK-LABEL: llvm.func @store_f32
+// CHECK: nvvm.cp.async.bulk.wait_group 1 {read}
+// CHECK-COUNT-8: llvm.store %{{.*}} {alignment = 8 : i64} : vector<2xf32>, !llvm.ptr<3>
+// CHECK: nvvm.cp.async.bulk.tensor.global.shared.cta
+// CHECK: nvvm.cp.async.bulk.tensor.prefetch
+tile.kernel @store_f32(%d: !wide_map, %f: f32, %r: i32) threads(160) shared_memory(16384) {
+  %out = tile.shared per_warpgroup buffers(2) {offset = 0 : i32} : !wide
+  tile.role @math warps(4) {
+    %s = tile.fill %f : f32 -> !tile.frag<64x64xf32>
+    tile.store_tma %s, %out -> %d[%r, %r] : !tile.frag<64x64xf32>, !wide -> !wide_map
+  }
+  tile.role @load warps(1) elected {
+    tile.prefetch %d[%r, %r] : !wide_map
+  }
+}

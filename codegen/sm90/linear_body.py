@@ -6,7 +6,7 @@ by the kernel that holds them; this file knows how a body value maps to memory t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -106,15 +106,25 @@ class Epilogue:
 
     def finish(self, factors: Sequence[Value], row: Value, column: Value, inside: Value | None) -> None:
         """Stores what `value` gives; where `inside` is false, nothing is read or stored (None: all is inside)."""
-        value = self.value(factors, row, column, inside)
+        self.store(self.value(factors, row, column, inside), row, column, inside)
+
+    def store(self, value: Value, row: Value, column: Value, inside: Value | None) -> None:
+        """Stores finished element(s) where `inside` holds (None: everywhere)."""
         at = row.to(t.i64()) * self._linear.columns + column.to(t.i64())
         self._k.store(value.to(element(self._linear.result)), self._out, at, condition=inside)
 
-    def value(self, factors: Sequence[Value], row: Value, column: Value, inside: Value | None) -> Value:
+    def value(
+        self,
+        factors: Sequence[Value],
+        row: Value,
+        column: Value,
+        inside: Value | None,
+        loaded: Mapping[ir.Value, Value] | None = None,
+    ) -> Value:
         """The finished element(s) of row `row` from column `column` of the result on.
 
         `factors` is the product, or gate and up behind a GLU: scalars, or vectors of neighbours in
-        a row (then `column` is that of the first).
+        a row (then `column` is that of the first). `loaded` are operands that are here already.
         """
         linear = self._linear
         first = factors[0]
@@ -126,6 +136,7 @@ class Epilogue:
                 raise UnsupportedKernel(f"@{linear.body.name}: a bias in front of a packed GLU")
             gate = activations.apply(enum_name(linear.glu.attributes["kind"]), first)
             known = {linear.glu.results[0]: gate * factors[1]}
+        known |= loaded or {}
         loaders = {a: (lambda a=a: self._load(a, row, column, inside, width)) for a in linear.extra}
         return Replay(self._k, known, loaders).value(linear.result)
 
@@ -135,6 +146,10 @@ class Epilogue:
             return product
         bias = self._k.load(self._extra[operands[2]], column, count=width, condition=inside)
         return product + bias.to(t.f32())
+
+    def load(self, value: ir.Value, row: Value, column: Value, width: int) -> Value:
+        """Elements of an operand of the epilogue, as float32."""
+        return self._load(value, row, column, None, width)
 
     def _load(self, value: ir.Value, row: Value, column: Value, inside: Value | None, width: int) -> Value:
         memory = self._extra[value]

@@ -114,7 +114,9 @@ class _Kernel:
         # TMA needs whole 16-byte rows.
         self.through_tma = linear.columns * self.out_bytes % 16 == 0
         # Operands of the shape of the result; a row vector is in the L2 after its first use.
-        self.matrices = [a for a in linear.extra if len(shape(a)) == 2 and linear.columns * bytes_of(element(a)) % 16 == 0]
+        self.matrices = [
+            a for a in linear.extra if len(shape(a)) == 2 and linear.columns * bytes_of(element(a)) % 16 == 0
+        ]
 
     @property
     def out_bytes(self) -> int:
@@ -248,21 +250,43 @@ class _Kernel:
             return
 
         last_row, last_pair = self.tokens - 1, linear.columns - 2
-        ragged = linear.n % config.block_n != 0
+
+        def near(r: Value, c: Value) -> tuple[Value, Value]:
+            """A place that exists: what lies outside is not stored, so it may read anything."""
+            return r.min(last_row), c.min(last_pair) if linear.n % config.block_n else c
 
         def value(*at: Value) -> Value:
-            # What lies outside is not stored, so it may read anything inside.
-            *factors, r, c = at
-            c = c.min(last_pair) if ragged and linear.extra else c
-            return epilogue.value(factors, r.min(last_row), c, None).to(element(linear.result))
+            *elements, r, c = at
+            factors, loaded = elements[: len(fragments)], elements[len(fragments) :]
+            known = dict(zip(self.matrices, loaded, strict=True))
+            return epilogue.value(factors, *near(r, c), None, known).to(element(linear.result))
+
+        def ask(first: int) -> list[Value]:
+            """The operands of the part that begins at column `first`."""
+            if first >= self.columns:
+                return []
+            shape_of = k.fill(k.f32(0.0), some)
+            return [
+                k.map(
+                    [shape_of], [pair], lambda _, r, c, a=a: epilogue.load(a, *near(r, c), 2), [some],
+                    at=(row, column + first),
+                )
+                for a in self.matrices
+            ]  # fmt: skip
 
         result = t.frag((ROWS, self.part), element(linear.result))
         some = t.frag((ROWS, self.part), t.f32())
+        operands = ask(0)
         for first in range(0, self.columns, self.part):
             whole = self.part == self.columns
             factors = fragments if whole else [k.columns(f, first, some) for f in fragments]
-            done = k.map(factors, types, value, [result], at=(row, column + first))
+            # Asked for before the part at hand is stored, so that they travel meanwhile.
+            following = ask(first + self.part)
+            done = k.map(
+                [*factors, *operands], types + [pair] * len(operands), value, [result], at=(row, column + first)
+            )
             k.store_tma(done, self.staging, self.out, [row, column + first])
+            operands = following
 
     def _store(
         self, epilogue: Epilogue, fragments: list[Value], types: list[ir.Type], row: Value, column: Value

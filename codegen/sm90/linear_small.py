@@ -14,7 +14,6 @@ order. Time is the bytes of w over the bandwidth: everything else hides behind t
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -256,33 +255,33 @@ class _Kernel:
                 return good & (row < config.rows // halves)
             return good if config.rows % 64 == 0 else good & (row * halves >= skipped)
 
+        last_token, last_column = self.tokens - 1, linear.columns - 1
+        halves = 1 if linear.glu is None else 2
+        first = first if linear.glu is None else first >> 1
+        layout = "" if linear.glu is None else "half_rows"
+
+        def value(*at: Value) -> Value:
+            """Finished, read at a place that exists even where the element does not."""
+            *factors, row, token = at
+            column = (first + row).min(last_column)
+            return epilogue.value(factors, token.min(last_token), column, None)
+
         def store(v: Value, row: Value, token: Value) -> None:
             column = first + row
-            epilogue.finish([v], token, column, inside(row, column, token, 1))
-
-        def store_gated(g: Value, u: Value, row: Value, token: Value) -> None:
-            column = (first >> 1) + row
-            epilogue.finish([g, u], token, column, inside(row, column, token, 2))
+            epilogue.store(v, token, column, inside(row, column, token, halves))
 
         tokens = config.tokens // config.split
-        if linear.glu is None:
-            self._in_parts([product], tokens, store, first_token)
-            return
-        half = t.frag((32, tokens), t.f32(), "half_rows")
-        self._in_parts(list(k.deinterleave(product, half, rows=True)), tokens, store_gated, first_token)
-
-    def _in_parts(
-        self, fragments: list[Value], tokens: int, store: Callable[..., None], first_token: Value
-    ) -> None:
-        """Visits 32 tokens at a time. Barriers keep the parts apart: ptxas would make the addresses and ask for
-        the operands of all of them at once, and spill."""
-        k = self.k
+        fragments = [product]
+        if linear.glu is not None:
+            fragments = list(k.deinterleave(product, t.frag((32, tokens), t.f32(), layout), rows=True))
+        # 32 tokens at a time, all loads before the first store, which they could not pass. Barriers keep the
+        # parts apart: ptxas would make the addresses of all of them at once, and spill.
+        part = min(tokens, 32)
+        some = t.frag((64 // halves, part), t.f32(), layout)
         types = [t.f32()] * len(fragments)
-        if tokens <= 32:
-            k.epilogue(fragments, types, store, at=(0, first_token))
-            return
-        rows, layout = (64, "") if len(fragments) == 1 else (32, "half_rows")
-        some = t.frag((rows, 32), t.f32(), layout)
-        for c in range(0, tokens, 32):
-            k.epilogue([k.columns(f, c, some) for f in fragments], types, store, at=(0, first_token + c))
-            k.barrier("warpgroup")
+        for c in range(0, tokens, part):
+            factors = fragments if part == tokens else [k.columns(f, c, some) for f in fragments]
+            done = k.map(factors, types, value, [some], at=(0, first_token + c))
+            k.epilogue([done], [t.f32()], store, at=(0, first_token + c))
+            if part < tokens:
+                k.barrier("warpgroup")

@@ -34,7 +34,7 @@ SHAPES = {
     "70b_down": (8192, 28672, "residual"),
     "70b_lm_head": (128256, 8192, "f32"),
 }
-SMALL_WIDTHS = {8: 1, 16: 1, 32: 1, 64: 3, 128: 4}
+SMALL_WIDTHS = {8: 2, 16: 2, 32: 3, 64: 4, 128: 4}
 """How many of the cheapest candidates of each width are built; of both splits where there are several."""
 LARGE_TOKENS = (128, 256, 512, 1024, 2048, 4096, 16384)
 

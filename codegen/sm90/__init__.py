@@ -74,7 +74,7 @@ def compile_kernel(kernel_op: Any, limits: dict[str, int]) -> CompiledKernel:
     return CompiledKernel(body.name, anchor, (Variant((launch,)),), _texts([lowered]))
 
 
-RANGES = (256, 512, 1024, 2048, 4096)
+RANGES = (128, 256, 512, 1024, 2048, 4096)
 """Token counts at which the persistent kernel changes its tile, where a better one exists."""
 
 
@@ -92,7 +92,7 @@ def _linear(kernel_op: Any, limits: dict[str, int]) -> CompiledKernel:
 
     first = 1
     for width in linear_small.WIDTHS:
-        if first <= max_tokens:
+        if first <= max_tokens and linear_small.serves(linear.n, width):
             config = linear_small.choose(linear.n, linear.k, width, linear.glu is not None)
             add(linear_small.build(kernel_op, config), linear.body.name + config.suffix, first, width)
             first = width + 1

@@ -58,7 +58,7 @@ class Config:
             return f"expected a split of K in 1 or 2, got {self.split}"
         if self.tokens % (8 * self.split) or not 8 <= self.tokens <= 256:
             return f"tokens must be a multiple of {8 * self.split} up to 256, got {self.tokens}"
-        if self.groups == 4 and self.tokens > 64 or self.groups == 3 and self.tokens > 128:
+        if (self.groups == 4 and self.tokens > 64) or (self.groups == 3 and self.tokens > 128):
             return f"{self.tokens} tokens take more registers than a thread of {self.groups} warpgroups has"
         if self.block_k % SPAN or not SPAN <= self.block_k <= 256:
             return f"block_k must be a multiple of {SPAN} up to 256, got {self.block_k}"
@@ -111,13 +111,28 @@ def cost(config: Config, n: int, k: int) -> float:
     # Blocks that wait for a free multiprocessor fill gaps of a last wave, but each starts anew.
     waves = max(1.0, (blocks / SMS + -(-blocks // SMS)) / 2)
     # A shallow ring waits for each of its stages.
-    shallow = 1.0 + max(0.0, 4 - config.stages) * 0.25
+    shallow = 1.0 + max(0, 4 - config.stages) * 0.25
+    if config.tokens > 16:
+        shallow += max(0, 6 - config.stages) * 0.003
     return waves * (max(memory, cache) * shallow + 1.0) + (1.2 if config.split == 2 else 0.0)
 
 
 def choose(n: int, k: int, tokens: int, gated: bool) -> Config:
-    """The candidate of least cost; the longer stage among equals."""
-    return min(candidates(n, k, tokens, gated), key=lambda c: (round(cost(c, n, k), 3), -c.block_k))
+    """The candidate of least cost of the split that pays; the longer stage among equals.
+
+    What measurements say of a split (H200): a wgmma takes 64 rows, so blocks of 32 waste half of it and read
+    x twice as often; with 128 tokens blocks of 64 gain too, those of 48 lose more by the sum than they win.
+    """
+    rows = -(-n // SMS)
+    pays = k >= 2048 and ((tokens >= 64 and rows <= 32) or (tokens >= 128 and 56 < rows <= 64))
+    found = candidates(n, k, tokens, gated)
+    found = [c for c in found if c.split == (2 if pays else 1)] or found
+    return min(found, key=lambda c: (round(cost(c, n, k), 3), -c.block_k))
+
+
+def serves(n: int, tokens: int) -> bool:
+    """Whether this kernel is the faster one, rather than `linear_large`, for a batch of up to so many tokens."""
+    return tokens <= 64 or (tokens <= 128 and n <= 64 * SMS)
 
 
 def _up(value: int, step: int) -> int:

@@ -186,31 +186,32 @@ LogicalResult ColumnsOp::verify() {
   if (from.getLayout() == Layout::Rows || from.getLayout() != to.getLayout() ||
       from.getElementType() != to.getElementType() ||
       from.getShape()[0] != to.getShape()[0])
-    return emitOpError("keeps rows, element type and layout, got ")
-           << from << " to " << to;
+    return emitOpError("expected a result with the rows, element type and "
+                       "layout of ")
+           << from << ", got " << to;
   int64_t first = getOffset(), width = to.getShape()[1];
   if (first % 8 || width % 8 || first + width > from.getShape()[1])
-    return emitOpError("takes columns ")
-           << first << " to " << first + width
-           << ", not multiples of 8 within the " << from.getShape()[1];
+    return emitOpError("expected multiples of 8 within ")
+           << from.getShape()[1] << " columns, got columns " << first << " to "
+           << first + width;
   return success();
 }
 
 LogicalResult ClusterReduceOp::verify() {
   auto kernel = (*this)->getParentOfType<KernelOp>();
   if (kernel && !kernel.getCluster())
-    return emitOpError("needs a kernel with cluster(2)");
+    return emitOpError("expected a kernel with cluster(2)");
   FragType from = getFragment().getType(), to = getResult().getType();
   if (from.getLayout() != Layout::Accumulator ||
       !from.getElementType().isF32() || from.getShape()[1] % 16)
-    return emitOpError("adds f32 fragments of layout accumulator with a "
+    return emitOpError("expected an f32 fragment of layout accumulator with a "
                        "multiple of 16 columns, got ")
            << from;
-  auto want = FragType::get(
-      getContext(), {from.getShape()[0], from.getShape()[1] / 2},
-      from.getElementType(), Layout::Accumulator);
+  auto want =
+      FragType::get(getContext(), {from.getShape()[0], from.getShape()[1] / 2},
+                    from.getElementType(), Layout::Accumulator);
   if (to != want)
-    return emitOpError("gives ") << want << ", got " << to;
+    return emitOpError("expected a result of type ") << want << ", got " << to;
   return success();
 }
 

@@ -136,7 +136,7 @@ LogicalResult KernelOp::verify() {
   // Four blocks of one an SM leave SMs without work: few groups of SMs hold a
   // multiple of four.
   if (getCluster() && *getCluster() != 2)
-    return emitOpError("has clusters of 2 blocks or none, got ")
+    return emitOpError("expected clusters of 2 blocks or none, got ")
            << *getCluster();
   if (getSharedMemory() && int64_t(*getSharedMemory()) > kMaxSharedMemory)
     return emitOpError("expected at most ")
@@ -179,7 +179,7 @@ LogicalResult RoleOp::verify() {
 LogicalResult ClusterRankOp::verify() {
   auto kernel = (*this)->getParentOfType<KernelOp>();
   if (kernel && !kernel.getCluster())
-    return emitOpError("needs a kernel with cluster(2)");
+    return emitOpError("expected a kernel with cluster(2)");
   return success();
 }
 

@@ -186,7 +186,8 @@ LogicalResult WarpgroupSliceOp::verify() {
            << to.getSlabRows();
   if (getClamped() && from.getShape()[0] < to.getShape()[0])
     return emitOpError("expected a tile of at least ")
-           << to.getShape()[0] << " rows for clamped slices, got " << from.getShape()[0];
+           << to.getShape()[0] << " rows for clamped slices, got "
+           << from.getShape()[0];
   if (getStep() < 8 || getStep() % 8)
     return emitOpError("expected a step of a positive multiple of 8, got ")
            << int32_t(getStep());

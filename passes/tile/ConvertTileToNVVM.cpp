@@ -329,9 +329,9 @@ private:
     function->setAttr("nvvm.maxntid", builder.getDenseI32ArrayAttr(
                                           {int32_t(kernel.getThreads())}));
     if (kernel.getCluster())
-      function->setAttr("nvvm.cluster_dim",
-                        builder.getDenseI32ArrayAttr(
-                            {int32_t(*kernel.getCluster()), 1, 1}));
+      function->setAttr(
+          "nvvm.cluster_dim",
+          builder.getDenseI32ArrayAttr({int32_t(*kernel.getCluster()), 1, 1}));
     if (kernel.getMinBlocks())
       function->setAttr("nvvm.minctasm", kernel.getMinBlocksAttr());
     Type bytes = LLVM::LLVMArrayType::get(builder.getI8Type(), 128);

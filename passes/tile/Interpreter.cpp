@@ -236,7 +236,8 @@ private:
       integers[raster.getColumn()] = get(raster.getIndex()) / rows;
       return;
     }
-    if (isa<ProgramIdOp, ClusterRankOp, WarpgroupIndexOp, WarpIndexOp, ThreadIndexOp>(op)) {
+    if (isa<ProgramIdOp, ClusterRankOp, WarpgroupIndexOp, WarpIndexOp,
+            ThreadIndexOp>(op)) {
       integers[op->getResult(0)] = 0;
       return;
     }

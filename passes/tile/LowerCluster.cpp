@@ -42,8 +42,8 @@ struct ClusterReducePattern : TilePattern<ClusterReduceOp> {
     Value mine = e.offset(e.offset(kernel.shared, *op.getOffset()),
                           e.mul(place.thread, 16));
     auto remote = LLVM::LLVMPointerType::get(getContext(), 7);
-    Value theirs = NVVM::MapaOp::create(rewriter, loc, remote, mine,
-                                        e.bitXor(rank, 1));
+    Value theirs =
+        NVVM::MapaOp::create(rewriter, loc, remote, mine, e.bitXor(rank, 1));
     for (int64_t i = 0; i < count; i += 4) {
       Value four = e.undef(quad);
       for (int64_t n = 0; n < 4; ++n)

@@ -197,7 +197,8 @@ struct WarpgroupSlicePattern : TilePattern<WarpgroupSliceOp> {
                       : type.getShape()[1] * type.getElementBytes();
     Value bytes = e.mul(kernel.place(op).warpgroup, op.getStep() * row);
     if (op.getClamped()) {
-      int64_t last = type.getShape()[0] - op.getResult().getType().getShape()[0];
+      int64_t last =
+          type.getShape()[0] - op.getResult().getType().getShape()[0];
       bytes = arith::MinUIOp::create(rewriter, op.getLoc(), bytes,
                                      e.i32(last * row));
     }

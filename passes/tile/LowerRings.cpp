@@ -200,6 +200,6 @@ struct RingPattern : TilePattern<RingOp> {
 void llmc::tile::populateRingPatterns(const TypeConverter &converter,
                                       RewritePatternSet &patterns,
                                       const KernelLowering &kernel) {
-  patterns.add<ProducePattern, PrefetchPattern, AcquirePattern, ReleasePattern, RingPattern>(
-      converter, patterns.getContext(), kernel);
+  patterns.add<ProducePattern, PrefetchPattern, AcquirePattern, ReleasePattern,
+               RingPattern>(converter, patterns.getContext(), kernel);
 }

@@ -75,18 +75,18 @@ struct StoreTmaPattern : TilePattern<StoreTmaOp> {
         storePairs(e, op, adaptor, place, slab, buffer);
       else
         for (int64_t i = 0; i < width / 16; ++i) {
-        SmallVector<Value> registers;
-        for (int64_t r = 0; r < 4; ++r)
-          registers.push_back(LLVM::BitcastOp::create(
-              rewriter, loc, rewriter.getI32Type(),
-              e.extract(adaptor.getFragment(),
-                        (slab * width / 8 + 2 * i) * 2 + r)));
-        Value address =
-            e.offset(buffer, e.add(rowOffset, e.bitXor(chunk, 32 * i)));
-        NVVM::StMatrixOp::create(rewriter, loc, address, registers,
-                                 NVVM::MMALayout::row, shape,
-                                 NVVM::LdStMatrixEltType::B16);
-      }
+          SmallVector<Value> registers;
+          for (int64_t r = 0; r < 4; ++r)
+            registers.push_back(LLVM::BitcastOp::create(
+                rewriter, loc, rewriter.getI32Type(),
+                e.extract(adaptor.getFragment(),
+                          (slab * width / 8 + 2 * i) * 2 + r)));
+          Value address =
+              e.offset(buffer, e.add(rowOffset, e.bitXor(chunk, 32 * i)));
+          NVVM::StMatrixOp::create(rewriter, loc, address, registers,
+                                   NVVM::MMALayout::row, shape,
+                                   NVVM::LdStMatrixEltType::B16);
+        }
       NVVM::FenceProxyOp::create(
           rewriter, loc,
           NVVM::ProxyKindAttr::get(context, NVVM::ProxyKind::async_shared),

@@ -65,8 +65,10 @@ def alternatives(text: str, n: int, k: int, gated: bool) -> Iterator[tuple[str, 
         facts = {"family": "small", "width": config.tokens, "stages": config.stages}
         yield label, facts, lambda op, c=config: linear_small.build(op, c)
     for config in large_configs(n):
-        yield f"n{config.block_n}", {"family": "large", "width": 0, "stages": config.stages}, (
-            lambda op, c=config: linear_large.build(op, c)
+        yield (
+            f"n{config.block_n}",
+            {"family": "large", "width": 0, "stages": config.stages},
+            (lambda op, c=config: linear_large.build(op, c)),
         )
 
 

@@ -46,7 +46,7 @@ def serves(alternative: dict[str, Any], tokens: int) -> bool:
     width = alternative["width"]
     if alternative["family"] == "large":
         return tokens > 64
-    return tokens <= width and (tokens > width // 2 or width == 8) or (width == 128 and 128 < tokens <= 256)
+    return (tokens <= width and (tokens > width // 2 or width == 8)) or (width == 128 and 128 < tokens <= 256)
 
 
 def check(folder: Path, case: dict[str, Any], alternative: dict[str, Any], cache: dict[str, Kernel]) -> list[dict]:

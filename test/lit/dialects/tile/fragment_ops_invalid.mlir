@@ -242,8 +242,9 @@ tile.kernel @pin(%f: f32) threads(128) {
 tile.kernel @stored(%d: !map, %r: i32, %f: f32) threads(128) {
   %out = tile.shared : !tile
   %x = tile.fill %f : f32 -> !tile.frag<64x128xf32>
-  // expected-error @+1 {{'tile.store_tma' op expected a 16-bit fragment of layout accumulator, got '!tile.frag<64x128xf32>'}}
-  tile.store_tma %x, %out -> %d[%r, %r] : !tile.frag<64x128xf32>, !tile -> !map
+  %h = tile.convert %x : !tile.frag<64x128xf32> -> !tile.frag<64x128xbf16, operand_a>
+  // expected-error @+1 {{'tile.store_tma' op expected a 16-bit or 32-bit fragment of layout accumulator, got '!tile.frag<64x128xbf16, operand_a>'}}
+  tile.store_tma %h, %out -> %d[%r, %r] : !tile.frag<64x128xbf16, operand_a>, !tile -> !map
 }
 
 // -----
@@ -282,6 +283,7 @@ tile.kernel @borrowed(%d: !map, %r: i32, %f: f32) threads(128) {
   %h = tile.convert %x : !tile.frag<64x128xf32> -> !tile.frag<64x128xbf16>
   // expected-error @+1 {{expected a staging tile made by tile.shared}}
   tile.store_tma %h, %out -> %d[%r, %r] : !tile.frag<64x128xbf16>, !tile -> !map
+}
 
 // -----
 
@@ -296,7 +298,7 @@ tile.kernel @staging(%d: !tile.tensor_map<64x64xbf16, swizzle = 128>, %r: i32, %
 
 tile.kernel @columns(%f: f32) threads(128) {
   %s = tile.fill %f : f32 -> !tile.frag<64x128xf32>
-  // expected-error @+1 {{takes columns 96 to 160, not multiples of 8 within the 128}}
+  // expected-error @+1 {{expected multiples of 8 within 128 columns, got columns 96 to 160}}
   %c = tile.columns %s from(96) : !tile.frag<64x128xf32> -> !tile.frag<64x64xf32>
 }
 
@@ -304,7 +306,7 @@ tile.kernel @columns(%f: f32) threads(128) {
 
 tile.kernel @no_cluster(%f: f32) threads(128) {
   %s = tile.fill %f : f32 -> !tile.frag<64x128xf32>
-  // expected-error @+1 {{needs a kernel with cluster(2)}}
+  // expected-error @+1 {{expected a kernel with cluster(2)}}
   %c = tile.cluster_reduce %s : !tile.frag<64x128xf32> -> !tile.frag<64x64xf32>
 }
 
@@ -312,6 +314,6 @@ tile.kernel @no_cluster(%f: f32) threads(128) {
 
 tile.kernel @half(%f: f32) threads(128) cluster(2) {
   %s = tile.fill %f : f32 -> !tile.frag<64x128xf32>
-  // expected-error @+1 {{gives '!tile.frag<64x64xf32>', got '!tile.frag<64x32xf32>'}}
+  // expected-error @+1 {{expected a result of type '!tile.frag<64x64xf32>', got '!tile.frag<64x32xf32>'}}
   %c = tile.cluster_reduce %s : !tile.frag<64x128xf32> -> !tile.frag<64x32xf32>
 }

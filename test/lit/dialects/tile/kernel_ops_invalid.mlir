@@ -97,11 +97,6 @@ func.func @outside() {
   tile.role @load warps(1) {
   }
   return
-
-// -----
-
-// expected-error @+1 {{has clusters of 2 blocks or none, got 4}}
-tile.kernel @four() threads(128) cluster(4) {
 }
 
 // -----
@@ -109,10 +104,17 @@ tile.kernel @four() threads(128) cluster(4) {
 tile.kernel @raster(%i: i32) threads(32) {
   // expected-error @+1 {{'tile.raster' op expected a positive group, got 0}}
   %m, %n = tile.raster %i of (%i, %i) group(0)
+}
+
+// -----
+
+// expected-error @+1 {{expected clusters of 2 blocks or none, got 4}}
+tile.kernel @four() threads(128) cluster(4) {
+}
 
 // -----
 
 tile.kernel @alone() threads(128) {
-  // expected-error @+1 {{needs a kernel with cluster(2)}}
+  // expected-error @+1 {{expected a kernel with cluster(2)}}
   %r = tile.cluster_rank
 }

@@ -186,14 +186,6 @@ tile.kernel @kept() threads(32) {
   %t = tile.shared : !tile
   // expected-error @+1 {{expected a result and offsets of the rank, element type and swizzle of '!tile.smem<64x64xbf16, swizzle = 128>', got '!tile.smem<32x64xf16, swizzle = 128, slab_rows = 64>' and 2 offset(s)}}
   %s = tile.slice %t[0, 0] : !tile -> !tile.smem<32x64xf16, swizzle = 128, slab_rows = 64>
-
-// -----
-
-tile.kernel @clamped() threads(128) {
-  %t = tile.shared : !tile.smem<48x64xbf16, swizzle = 128>
-  // expected-error @+1 {{expected a tile of at least 64 rows for clamped slices, got 48}}
-  %s = tile.warpgroup_slice %t step(64) clamped : !tile.smem<48x64xbf16, swizzle = 128>
-    -> !tile.smem<64x64xbf16, swizzle = 128, slab_rows = 48>
 }
 
 // -----
@@ -238,6 +230,16 @@ tile.kernel @stride() threads(128) {
   %t = tile.shared : !tile
   // expected-error @+1 {{expected a step of a positive multiple of 8, got 12}}
   %s = tile.warpgroup_slice %t step(12) : !tile -> !tile.smem<64x64xbf16, swizzle = 128, slab_rows = 128>
+}
+
+// -----
+
+tile.kernel @clamped() threads(128) {
+  %t = tile.shared : !tile.smem<48x64xbf16, swizzle = 128>
+  // expected-error @+1 {{expected a tile of at least 64 rows for clamped slices, got 48}}
+  %s = tile.warpgroup_slice %t step(64) clamped : !tile.smem<48x64xbf16, swizzle = 128>
+    -> !tile.smem<64x64xbf16, swizzle = 128, slab_rows = 48>
+}
 
 // -----
 

@@ -29,8 +29,8 @@ LOGIT_ROWS = np.array([4, 7], np.int32)
 NUMPY = {"f32": np.float32, "i32": np.int32}
 
 
-#: Grouped heads, a softcap and norms behind, LayerNorm with biases and a parallel residual.
-BY_DEFAULT = ("llama", "gemma2", "gpt_neox")
+#: Besides a Llama: softcap and norms behind; LayerNorm with biases and a parallel residual.
+BY_DEFAULT = ("gemma2", "gpt_neox")
 
 
 class PlannedStep:
@@ -75,11 +75,16 @@ class PlannedStep:
 
 
 @pytest.mark.parametrize(
-    "family", [name if name in BY_DEFAULT else pytest.param(name, marks=pytest.mark.slow) for name in FAMILIES]
+    ("family", "glu_block"),
+    [
+        ("llama", 8),
+        *((name, 1) if name in BY_DEFAULT else pytest.param(name, 1, marks=pytest.mark.slow) for name in FAMILIES),
+    ],
 )
-def test_plan_gives_the_logits_of_the_step(tmp_path: Path, family: str) -> None:
+def test_plan_gives_the_logits_of_the_step(tmp_path: Path, family: str, glu_block: int) -> None:
     dense = import_text(tmp_path, family)
-    step = run_passes(dense, f"{RAISE},{BATCH},{FLOAT32}")
+    step = run_passes(dense, f"{RAISE},{BATCH},{FLOAT32.replace('glu-block=1', f'glu-block={glu_block}')}")
+    assert glu_block == 1 or f"block = {glu_block}" in step
     planned = run_passes(
         step,
         f"llm-pipeline-outline,llm-pipeline-plan{{max-num-tokens={TOKENS} max-batch-size={SEQUENCES}}},llm-export-plan",
@@ -94,7 +99,7 @@ def test_plan_gives_the_logits_of_the_step(tmp_path: Path, family: str) -> None:
     np.testing.assert_allclose(have, want, rtol=TOLERANCE, atol=TOLERANCE)
 
 
-@pytest.mark.parametrize("family", ["llama", *(pytest.param(name, marks=pytest.mark.slow) for name in BY_DEFAULT[1:])])
+@pytest.mark.parametrize("family", ["llama", *(pytest.param(name, marks=pytest.mark.slow) for name in BY_DEFAULT)])
 def test_each_outline_pass(tmp_path: Path, family: str) -> None:
     dense = import_text(tmp_path, family)
     before = run_passes(dense, f"{RAISE},{BATCH},{FLOAT32}")

@@ -66,13 +66,14 @@ def test_dense_import_equals_optimised_batch(tmp_path: Path, family: str) -> Non
         np.testing.assert_allclose(have, want, rtol=TOLERANCE, atol=TOLERANCE)
 
 
-@pytest.mark.parametrize("family", ["llama", "gemma2", "gpt_neox"])
+@pytest.mark.parametrize("family", ["llama", "gemma2", "gpt_neox", "gptj"])
 def test_each_raise_pass(tmp_path: Path, family: str) -> None:
     before = run_passes(import_text(tmp_path, family), "llm-verify-contract,canonicalize,cse")
     checkpoint = RandomCheckpoint(before)
     inputs = token_ids(6, 0), np.arange(3, 9, dtype=np.int32)
     for name in (
         "llm-raise-norm",
+        "llm-raise-rope-table",
         "func.func(llm-raise-rope)",
         "func.func(llm-raise-glu)",
         "func.func(llm-raise-attention)",
@@ -90,13 +91,33 @@ def test_each_raise_pass(tmp_path: Path, family: str) -> None:
         before = after
 
 
-@pytest.mark.parametrize("family", ["llama-bias", "phi3", "cohere"])
-def test_merged_projections(tmp_path: Path, family: str) -> None:
+@pytest.mark.parametrize("family", ["llama", "gemma2"])
+def test_each_batch_pass(tmp_path: Path, family: str) -> None:
+    """A ragged batch gives the logits of its sequences alone; chosen rows are rows of all logits."""
     dense = import_text(tmp_path, family)
-    checkpoint = RandomCheckpoint(dense)
-    before = run_passes(dense, f"{RAISE},{BATCH}")
-    after = run_passes(before, "llm-merge-projections{glu-block=1}")
-    assert "llm.packed_glu" in after
+    raised = run_passes(dense, RAISE)
+    paged = run_passes(raised, "llm-convert-to-paged{block-size=4}")
+    weights = RandomCheckpoint(dense).weights(raised)
+    batch = Batch.ragged(LENGTHS, [0, 0], block=4, blocks_per_seq=2)
+    sequences = [token_ids(length, seed) for seed, length in enumerate(LENGTHS)]
+    tokens, rows = np.concatenate(sequences), np.array([9, 0, 6], np.int32)
+
+    def run(module: str) -> Array:
+        cache = empty_cache(module, num_blocks=5)
+        (logits,) = Executable(module)(tokens, batch.positions, rows, batch, cache, weights=weights)
+        return logits
+
+    every = run(paged)
+    reference = Executable(raised)
+    for sequence, have in zip(sequences, np.split(every, np.cumsum(LENGTHS)[:-1]), strict=True):
+        (want,) = reference(sequence, np.arange(len(sequence), dtype=np.int32), weights=weights)
+        np.testing.assert_allclose(have, want, rtol=TOLERANCE, atol=TOLERANCE)
+    chosen = run(run_passes(paged, "llm-select-logit-rows"))
+    np.testing.assert_allclose(chosen, every[rows], rtol=TOLERANCE, atol=TOLERANCE)
+
+
+def assert_step_keeps_meaning(before: str, after: str, checkpoint: RandomCheckpoint) -> None:
+    """Two paged modules, on one ragged batch of two new sequences."""
     batch = Batch.ragged([5, 2], [0, 0], block=4, blocks_per_seq=2)
     assert_same_meaning(
         before,
@@ -111,6 +132,28 @@ def test_merged_projections(tmp_path: Path, family: str) -> None:
         rtol=TOLERANCE,
         atol=TOLERANCE,
     )
+
+
+@pytest.mark.parametrize("family", ["llama", "gpt2"])
+def test_precision_of_float32_changes_nothing(tmp_path: Path, family: str) -> None:
+    dense = import_text(tmp_path, family)
+    before = run_passes(dense, f"{RAISE},{BATCH}")
+    after = run_passes(before, "llm-assign-precision{weights=f32 activations=f32 kv=f32}")
+    assert_step_keeps_meaning(before, after, RandomCheckpoint(dense))
+
+
+#: Rows of gate and up that alternate: each, 8 (a fragment of the tensor cores), and 48, half of all.
+@pytest.mark.parametrize(
+    ("family", "block"), [("llama-bias", 1), ("phi3", 1), ("cohere", 1), ("llama", 8), ("llama-bias", 48), ("phi3", 8)]
+)
+def test_merged_projections(tmp_path: Path, family: str, block: int) -> None:
+    dense = import_text(tmp_path, family)
+    checkpoint = RandomCheckpoint(dense)
+    before = run_passes(dense, f"{RAISE},{BATCH}")
+    after = run_passes(before, f"llm-merge-projections{{glu-block={block}}}")
+    assert "llm.packed_glu" in after
+    assert block == 1 or f"block = {block}" in after
+    assert_step_keeps_meaning(before, after, checkpoint)
 
 
 @pytest.mark.parametrize("family", ["llama", "gemma2", "olmo2"])

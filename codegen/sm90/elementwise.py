@@ -35,6 +35,7 @@ def build(kernel_op: Any) -> tuple[KernelBuilder, tuple[Expression, ...], list[A
     values = k.arguments(**types)
     memory = dict(zip(arguments, values, strict=False))
     with k.body():
+        k.pdl_launch()
         k.pdl_wait()
         start = k.program_id() * count
 
@@ -48,6 +49,5 @@ def build(kernel_op: Any) -> tuple[KernelBuilder, tuple[Expression, ...], list[A
                 k.store(replay.value(result).to(element(result)), out, start + column)
 
         k.for_each(0, count, visit, vector=width)
-        k.pdl_launch()
     launch: list[Argument] = [body.operand(a) for a in arguments]
     return k, ("rows", 1, 1), [*launch, *({"result": i} for i in range(len(results)))]

@@ -33,6 +33,7 @@ def build(kernel_op: Any) -> tuple[KernelBuilder, tuple[Expression, ...], list[A
         ids=t.ptr(t.i32()), table=pointer(table, weight=True), out=pointer(result), **parameters
     )
     with k.body():
+        k.pdl_launch()
         k.pdl_wait()
         row = k.program_id()
         source, target = k.load(ids_, row) * hidden, row * hidden
@@ -48,7 +49,6 @@ def build(kernel_op: Any) -> tuple[KernelBuilder, tuple[Expression, ...], list[A
             k.store(value.to(element(result)), out, target + column)
 
         k.for_each(0, hidden, copy, vector=width)
-        k.pdl_launch()
     arguments: list[Argument] = [body.operand(ids), body.operand(table), {"result": 0}]
     arguments += [body.operand(a) for a in extra]
     return k, ("T", 1, 1), arguments

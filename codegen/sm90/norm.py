@@ -41,6 +41,7 @@ def build(kernel_op: Any) -> tuple[KernelBuilder, tuple[Expression, ...], list[A
     outputs = values[len(arguments) :]
 
     with k.body():
+        k.pdl_launch()
         k.pdl_wait()
         row = k.program_id()
         gathered = {g.operands[0]: k.load(memory[g.operands[1]], row) for g in gathers}
@@ -73,7 +74,6 @@ def build(kernel_op: Any) -> tuple[KernelBuilder, tuple[Expression, ...], list[A
                 k.store(after.value(result).to(element(result)), out, row * hidden + column)
 
         k.for_each(0, hidden, finish, vector=width)
-        k.pdl_launch()
     launch: list[Argument] = [body.operand(a) for a in arguments]
     launch += [{"result": i} for i in range(len(results))]
     return k, ("rows", 1, 1), launch

@@ -50,6 +50,7 @@ class _Kernel:
         heads = [self.queries, self.keys, self.values]
         total = sum(h.count for h in heads)
         with k.body():
+            k.pdl_launch()
             k.pdl_wait()
             row = k.program_id()
             head = k.program_id("y") * WARPS + k.warp_index()
@@ -66,7 +67,6 @@ class _Kernel:
                         base = (page * self.block_size + (slot % self.block_size).to(t.i64())) * kind.dim
                     self._head(kind, row, own, functools.partial(self._store, out, base))
                 first += kind.count
-            k.pdl_launch()
         arguments: list[Argument] = [self.body.operand(a) for a in self.tensors]
         arguments += [{"result": 0}, self.body.operand(self.kv, "k"), self.body.operand(self.kv, "v")]
         arguments += [self.body.operand(self.batch, "slots")]

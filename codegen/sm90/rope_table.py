@@ -29,6 +29,7 @@ def build(kernel_op: Any) -> tuple[KernelBuilder, tuple[Expression, ...], list[A
         positions=t.ptr(t.i32()), inv_freq=t.ptr(t.f32(), constant=True), cos=t.ptr(t.f32()), sin=t.ptr(t.f32())
     )
     with k.body():
+        k.pdl_launch()
         k.pdl_wait()
         row = k.program_id()
         position = k.load(positions_, row).to(t.f32())
@@ -39,7 +40,6 @@ def build(kernel_op: Any) -> tuple[KernelBuilder, tuple[Expression, ...], list[A
             k.store(s * scaling, sin, row * half + i)
 
         k.for_each(0, half, angle)
-        k.pdl_launch()
     order = [body.results.index(r) for r in op.results]
     arguments: list[Argument] = [body.operand(positions), body.operand(inv_freq)]
     arguments += [{"result": i} for i in order]

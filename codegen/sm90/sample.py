@@ -66,6 +66,7 @@ def build(kernel_op: Any) -> tuple[KernelBuilder, tuple[Expression, ...], list[A
         logits=f32s, temperature=f32s, top_k=i32s, top_p=f32s, min_p=f32s, seed=t.ptr(t.i64()), index=i32s, out=i32s
     )
     with k.body():
+        k.pdl_launch()
         k.pdl_wait()
         r = k.program_id()
         row = _Row(k, logits, r.to(t.i64()) * vocab, vocab)
@@ -85,7 +86,6 @@ def build(kernel_op: Any) -> tuple[KernelBuilder, tuple[Expression, ...], list[A
         token = select((highest < math.inf) & (highest > -math.inf), token, constant(-1, t.i32()))
         with k.if_(k.thread_index().equals(0)):
             k.store(token, out, r)
-        k.pdl_launch()
     return k, ("rows", 1, 1), [*(body.operand(o) for o in op.operands), {"result": 0}]
 
 

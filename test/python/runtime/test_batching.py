@@ -159,10 +159,11 @@ def test_prompts_cut_into_chunks_give_the_same(engine_path, alone):
 
 def test_a_cancelled_request_frees_its_blocks_within_one_step(engine_path):
     with load_engine(engine_path) as engine:
-        prompt = engine.tokenizer.encode(TEXT)[:100]
+        prompt = engine.tokenizer.encode(TEXT)
         params = SamplingParams(temperature=0, max_tokens=1500, ignore_eos=True)
         stays = engine.generate_stream({"prompt_token_ids": prompt[:10]}, params)
-        goes = [engine.generate_stream({"prompt_token_ids": prompt}, params) for _ in range(4)]
+        # No two begin alike, so that each has blocks of its own.
+        goes = [engine.generate_stream({"prompt_token_ids": prompt[i : i + 100]}, params) for i in range(1, 5)]
         for stream in [stays, *goes]:
             next(stream)
         # Steps go on all the time: one request runs to the end of this test.

@@ -317,3 +317,19 @@ tile.kernel @half(%f: f32) threads(128) cluster(2) {
   // expected-error @+1 {{expected a result of type '!tile.frag<64x64xf32>', got '!tile.frag<64x32xf32>'}}
   %c = tile.cluster_reduce %s : !tile.frag<64x128xf32> -> !tile.frag<64x32xf32>
 }
+
+// -----
+
+tile.kernel @other_rows(%f: f32) threads(128) {
+  %s = tile.fill %f : f32 -> !tile.frag<64x128xf32>
+  // expected-error @+1 {{expected a result with the rows, element type and layout of '!tile.frag<64x128xf32>', got '!tile.frag<32x64xf32, half_rows>'}}
+  %c = tile.columns %s from(0) : !tile.frag<64x128xf32> -> !tile.frag<32x64xf32, half_rows>
+}
+
+// -----
+
+tile.kernel @narrow(%f: f32) threads(128) cluster(2) {
+  %s = tile.fill %f : f32 -> !tile.frag<64x24xf32>
+  // expected-error @+1 {{expected an f32 fragment of layout accumulator with a multiple of 16 columns, got '!tile.frag<64x24xf32>'}}
+  %c = tile.cluster_reduce %s : !tile.frag<64x24xf32> -> !tile.frag<64x8xf32>
+}

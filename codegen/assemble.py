@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from llmc.compiler.errors import InternalError, ToolError
+from llmc.errors import InternalError, ToolError
 
 #: Oldest ptxas that knows all of the PTX that the kernels use (PTX ISA 8.3).
 MIN_VERSION = (12, 3)

@@ -9,8 +9,14 @@ writes the plan.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from mlir import ir
+
+    from llmc.passes import PassRunner
 
 Expression: TypeAlias = "int | str | list[Any]"
 """An integer, a size, or `[op, a, b]`; see docs/engine-format.md.
@@ -112,3 +118,24 @@ class CompiledKernel:
     @property
     def workspace_bytes(self) -> int:
         return max(variant.workspace_bytes for variant in self.variants)
+
+
+class UnsupportedKernel(Exception):
+    """A code generator has no code for a kernel; the message names the kernel and what it may hold."""
+
+
+class CodeGenerator(Protocol):
+    """What a package of kernels for a kind of target offers."""
+
+    def layout_passes(self, target: Any) -> list[str]:
+        """Passes for an outlined module by which the target chooses how weights are stored."""
+
+    def compile_kernels(
+        self, module: ir.Module, target: Any, limits: dict[str, int], runner: PassRunner
+    ) -> Iterable[CompiledKernel]:
+        """Machine code of every `llm.kernel` of an outlined module, in order.
+
+        target: a `llmc.compiler.targets.Target`.
+        limits: the manifest's; grids, tensor maps and workspaces may depend on them.
+        Raises UnsupportedKernel, and InternalError with a reproducer where a pass fails.
+        """

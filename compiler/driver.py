@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from llmc.compiler import pipeline
 from llmc.compiler.cache import KernelCache, default_cache_dir
 from llmc.compiler.disk import check_replaceable
-from llmc.compiler.errors import ModelError, OptionError
 from llmc.compiler.kernels import compile_kernels, emit_kernels, layout_passes
 from llmc.compiler.manifest import (
     MANIFEST,
@@ -29,6 +28,8 @@ from llmc.compiler.phases import Phase
 from llmc.compiler.plan import build_plan, referenced_weights
 from llmc.compiler.progress import SILENT, Progress
 from llmc.compiler.weights import Weight, check_sources, total_bytes, write_weights
+from llmc.errors import ModelError, OptionError
+from llmc.passes import IrDump, PassRunner, clone
 
 if TYPE_CHECKING:
     from mlir import ir
@@ -61,7 +62,7 @@ class Compilation:
     model:    path of a Hugging Face folder or .gguf file.
     dump_dir: where to write the IR after every phase and pass; None: nowhere.
 
-    Raises CompileError (see llmc.compiler.errors) for everything that the user can put right.
+    Raises CompileError (see llmc.errors) for everything that the user can put right.
     """
 
     def __init__(
@@ -75,42 +76,40 @@ class Compilation:
         self.options = options or CompileOptions()
         self.resolved = self.options.resolve()
         self._progress = progress
-        self._dump = pipeline.IrDump(dump_dir) if dump_dir else None
-        self._runner = pipeline.PassRunner(self._dump)
+        self._dump = IrDump(dump_dir) if dump_dir else None
+        self._runner = PassRunner(self._dump)
         folder = (self.options.cache_dir or default_cache_dir()) if self.options.use_cache else None
         self.cache = KernelCache(folder)
-        self._keep_torch = dump_dir is not None
 
     # ---- phases -------------------------------------------------------------
 
     @functools.cached_property
     def imported(self) -> ImportedModel:
         """Phases torch and llm: the checkpoint as a dense graph."""
+        imported = self._import(keep_torch=self._dump is not None)
+        if self._dump:
+            self._dump.write(f"{Phase.TORCH.stage}.mlir", imported.torch_text or "")
+            self._dump.write(f"{Phase.LLM.stage}.mlir", str(imported.module))
+        return imported
+
+    def _import(self, keep_torch: bool) -> ImportedModel:
         from mlir import ir
 
-        from llmc.frontends import FrontendError, ImportOptions, import_checkpoint
+        from llmc.frontends import ImportOptions, import_checkpoint
 
-        options = ImportOptions(max_seq_len=self.options.max_seq_len, keep_torch=self._keep_torch)
+        options = ImportOptions(max_seq_len=self.options.max_seq_len, keep_torch=keep_torch)
         context = ir.Context()
         context.enable_multithreading(self.options.threads != 1)
-        try:
-            with self._progress.task(f"importing {self.model.name}"):
-                imported = import_checkpoint(self.model, options, context)
-        except FrontendError as error:
-            raise ModelError(str(error)) from None
-        if self._dump:
-            self._dump.phase(Phase.TORCH, imported.torch_text or "")
-            self._dump.phase(Phase.LLM, str(imported.module))
-        return imported
+        with self._progress.task(f"importing {self.model.name}"):
+            return import_checkpoint(self.model, options, context)
 
     @functools.cached_property
     def outlined(self) -> ir.Module:
         """Phase kernels: the step as a list of launches of outlined kernels."""
-        module = self.imported.module
+        module = clone(self.imported.module)
+        passes = pipeline.kernel_passes(self.resolved) + layout_passes(self.resolved)
         with self._progress.task("optimising"):
-            self._runner.run(
-                module, Phase.KERNELS, pipeline.kernel_passes(self.resolved) + layout_passes(self.resolved)
-            )
+            self._runner.run(module, Phase.KERNELS.stage, passes, pipeline.refusal)
         return module
 
     @functools.cached_property
@@ -132,21 +131,21 @@ class Compilation:
 
         They run before phase plan, which needs to know the scratch memory of each kernel.
         """
-        kernels = compile_kernels(self.outlined, self.resolved, self.limits, self.cache, self._progress)
+        kernels = compile_kernels(self.outlined, self.resolved, self.limits, self.cache, self._progress, self._runner)
         if self._dump:
             for phase in (Phase.TILE, Phase.LLVM, Phase.PTX):
                 if any(phase.value in kernel.ir for kernel in kernels.values()):
                     suffix = "txt" if phase is Phase.PTX else "mlir"
-                    self._dump.phase(phase, emit_kernels(kernels.values(), phase), suffix)
+                    self._dump.write(f"{phase.stage}.{suffix}", emit_kernels(kernels.values(), phase))
         return kernels
 
     @functools.cached_property
     def planned(self) -> ir.Module:
         """Phase plan: every buffer has its place in the arena."""
-        module = self.outlined
+        module = clone(self.outlined)
         set_workspaces(module, {name: kernel.workspace_bytes for name, kernel in self.kernels.items()})
         with self._progress.task("planning memory"):
-            self._runner.run(module, Phase.PLAN, pipeline.plan_passes(self.limits))
+            self._runner.run(module, Phase.PLAN.stage, pipeline.plan_passes(self.limits))
         return module
 
     # ---- results ------------------------------------------------------------
@@ -154,8 +153,10 @@ class Compilation:
     def emit(self, phase: Phase, locations: bool = False) -> str:
         """The IR of a phase as text; `llmc-opt` reads every level that is MLIR."""
         if phase is Phase.TORCH:
-            self._keep_torch = True
-            return self.imported.torch_text or ""
+            imported = self.imported
+            if imported.torch_text is None:
+                imported = self._import(keep_torch=True)
+            return imported.torch_text or ""
         modules = {
             Phase.LLM: lambda: self.imported.module,
             Phase.KERNELS: lambda: self.outlined,
@@ -212,13 +213,8 @@ class Compilation:
         )
 
     def _write_tokenizer(self, out: OutputFolder) -> None:
-        from llmc.frontends import FrontendError
-
-        try:
-            with self._progress.task("writing the tokenizer"):
-                names = self.imported.export_tokenizer(out.folder / TOKENIZER)
-        except FrontendError as error:
-            raise ModelError(str(error)) from None
+        with self._progress.task("writing the tokenizer"):
+            names = self.imported.export_tokenizer(out.folder / TOKENIZER)
         for name in sorted(names):
             out.adopt(f"{TOKENIZER}/{name}")
 

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from llmc.compiler.errors import EngineError
 from llmc.compiler.manifest import MANIFEST, PLAN, RECIPES, WEIGHTS, read_manifest
 from llmc.compiler.weights import Weight
+from llmc.errors import EngineError
 
 _CHUNK = 1 << 20
 

@@ -8,26 +8,24 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from llmc.compiler.cache import CachedKernel, KernelCache
-from llmc.compiler.errors import InternalError, TargetError
 from llmc.compiler.options import ResolvedOptions
 from llmc.compiler.phases import Phase
-from llmc.compiler.pipeline import messages, write_text
 from llmc.compiler.progress import SILENT, Progress
+from llmc.errors import TargetError
 
 if TYPE_CHECKING:
     from mlir import ir
 
-    from llmc.codegen.kernel import CompiledKernel
+    from llmc.codegen.kernel import CodeGenerator, CompiledKernel
+    from llmc.passes import PassRunner
 
-#: Target kind -> module with `compile_kernels(module, target, limits)`; where it needs them, also
-#: `layout_passes(target)` and an exception `UnsupportedKernel` for kernels that it has no code for.
+#: Target kind -> module that is a `llmc.codegen.kernel.CodeGenerator`.
 _GENERATORS = {"cpu": "llmc.codegen.host", "cuda": "llmc.codegen.sm90"}
 
 
 def layout_passes(resolved: ResolvedOptions) -> list[str]:
     """Passes for an outlined module by which the target chooses how weights are stored."""
-    passes = getattr(_generator(resolved), "layout_passes", None)
-    return passes(resolved.target) if passes else []
+    return _generator(resolved).layout_passes(resolved.target)
 
 
 def compile_kernels(
@@ -36,6 +34,7 @@ def compile_kernels(
     limits: dict[str, int],
     cache: KernelCache,
     progress: Progress = SILENT,
+    runner: PassRunner | None = None,
 ) -> dict[str, CompiledKernel]:
     """Machine code of every `llm.kernel` of an outlined module, by symbol.
 
@@ -45,21 +44,19 @@ def compile_kernels(
     entry = cache.get(key)
     if entry is not None:
         return {kernel.name: kernel for kernel in unpack_kernels(entry)}
-    from mlir import ir
+    from llmc.codegen.kernel import UnsupportedKernel
+    from llmc.passes import PassRunner
 
     generator = _generator(resolved)
     kernels = []
     count = sum(op.operation.name == "llm.kernel" for op in module.body.operations)
     with progress.task(f"compiling kernels for {resolved.target.name}", count, "kernels") as advance:
         try:
-            for kernel in generator.compile_kernels(module, resolved.target, limits):
+            for kernel in generator.compile_kernels(module, resolved.target, limits, runner or PassRunner()):
                 kernels.append(kernel)
                 advance(1)
-        except getattr(generator, "UnsupportedKernel", ()) as error:
+        except UnsupportedKernel as error:
             raise TargetError(f"target {resolved.target.name} cannot run this model: {error}") from None
-        except ir.MLIRError as error:
-            path = write_text("llmc-kernels-", ".mlir", module.operation.get_asm(enable_debug_info=True))
-            raise InternalError(f"code generation failed: {messages(error)}\nthe kernels are in {path}", path) from None
     cache.put(key, pack_kernels(kernels))
     return {kernel.name: kernel for kernel in kernels}
 
@@ -76,7 +73,7 @@ def emit_kernels(kernels: Iterable[CompiledKernel], phase: Phase) -> str:
     return separator.join(dict.fromkeys(texts))
 
 
-def _generator(resolved: ResolvedOptions) -> Any:
+def _generator(resolved: ResolvedOptions) -> CodeGenerator:
     name = _GENERATORS[resolved.target.kind]
     try:
         return importlib.import_module(name)

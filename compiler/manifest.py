@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import llmc
-from llmc.compiler.errors import EngineError
 from llmc.compiler.options import CompileOptions, ResolvedOptions
 from llmc.compiler.output import canonical_json
+from llmc.errors import EngineError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

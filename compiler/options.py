@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
-from llmc.compiler.errors import OptionError
 from llmc.compiler.targets import Target, find_target
+from llmc.errors import OptionError
 
 #: Quantization formats that trtllm-build users may type, and what stands in for them today.
 QFORMATS = ("none",)

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 
 from llmc.compiler import archive
 from llmc.compiler.disk import check_replaceable, disk_errors, raise_output_error, replace, sync_folder, umask
-from llmc.compiler.errors import OutputError
+from llmc.errors import OutputError
 
 
 class PartWriter:

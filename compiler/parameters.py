@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from llmc.compiler.dtypes import BY_MLIR
-from llmc.compiler.errors import InternalError
 from llmc.compiler.weights import Weight
+from llmc.errors import InternalError
 
 if TYPE_CHECKING:
     from mlir import ir

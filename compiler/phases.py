@@ -37,9 +37,10 @@ class Phase(enum.Enum):
         """Whether a compilation that stops after this phase runs `other`."""
         return self.index >= other.index
 
-    def dump_name(self, suffix: str = "mlir") -> str:
-        """File name in a `--dump-ir` folder; sorting by name is sorting by time."""
-        return f"{self.index}-{self.value}.{suffix}"
+    @property
+    def stage(self) -> str:
+        """Its name in a `--dump-ir` folder; sorting by name is sorting by time."""
+        return f"{self.index}-{self.value}"
 
 
 #: What `--emit` accepts: everything before the engine.

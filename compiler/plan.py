@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from llmc.compiler.dtypes import BY_NAME
-from llmc.compiler.errors import InternalError
+from llmc.errors import InternalError
 
 if TYPE_CHECKING:
     from llmc.codegen.kernel import CodeObject, CompiledKernel, Entry, Variant
@@ -110,8 +110,8 @@ class _Binder:
         return [
             {
                 "kernel": self._kernel(launch.entry, kernel.anchor),
-                "grid": [_jsonable(size, sizes) for size in launch.grid],
-                "args": [_jsonable(self._argument(argument, step), sizes) for argument in launch.arguments],
+                "grid": [_sized(size, sizes) for size in launch.grid],
+                "args": [self._argument(argument, step, sizes) for argument in launch.arguments],
             }
             for launch in _variant_for(kernel, begin, end).launches
         ]
@@ -136,7 +136,8 @@ class _Binder:
             self.code.append({"path": path, "kind": code.kind})
         return next(number for number, row in enumerate(self.code) if row["path"] == path)
 
-    def _argument(self, argument: Json, step: Json) -> Json:
+    def _argument(self, argument: Json, step: Json, sizes: Json) -> Json:
+        """The argument bound to the step, with the sizes of the launch in the place of their names."""
         if "operand" in argument:
             return _operand(step["operands"][argument["operand"]], argument.get("part"))
         if "result" in argument:
@@ -145,8 +146,9 @@ class _Binder:
             return {"buffer": self._workspace(step, argument["workspace"])}
         if "tensor_map" in argument:
             fields = argument["tensor_map"]
-            return {"tensor_map": {**fields, "base": self._argument(fields["base"], step)}}
-        return argument
+            bound = {name: [_sized(size, sizes) for size in fields[name]] for name in ("shape", "strides")}
+            return {"tensor_map": {**fields, **bound, "base": self._argument(fields["base"], step, sizes)}}
+        return {kind: _sized(value, sizes) if kind in ("i32", "i64") else value for kind, value in argument.items()}
 
     def _workspace(self, step: Json, offset: int) -> int:
         """A buffer for the rest of the step's workspace from `offset` on."""
@@ -189,13 +191,12 @@ def _operand(binding: Json, part: str | None) -> Json:
     return {"input": part}
 
 
-def _jsonable(value: Any, sizes: Json) -> Any:
-    """Plain JSON, with the sizes of the launch put in the place of their names."""
-    if isinstance(value, (list, tuple)):
-        return [_jsonable(item, sizes) for item in value]
-    if isinstance(value, dict):
-        return {key: _jsonable(item, sizes) for key, item in value.items()}
-    return sizes.get(value, value) if isinstance(value, str) else value
+def _sized(expression: Any, sizes: Json) -> Any:
+    """A size expression in plain JSON, with the sizes of the launch in the place of their names."""
+    if isinstance(expression, (list, tuple)):
+        operator, *operands = expression
+        return [operator, *(_sized(operand, sizes) for operand in operands)]
+    return sizes.get(expression, expression) if isinstance(expression, str) else expression
 
 
 def referenced_weights(plan: Json) -> set[str]:
@@ -230,5 +231,7 @@ def evaluate(expression: Any, sizes: dict[str, int]) -> int:
     operator, left, right = expression
     a, b = evaluate(left, sizes), evaluate(right, sizes)
     if operator == "ceildiv":
+        if b <= 0:
+            raise InternalError(f"size expression {expression} divides by {b}")
         return -(-a // b)
     return {"add": a + b, "sub": a - b, "mul": a * b, "min": min(a, b), "max": max(a, b)}[operator]

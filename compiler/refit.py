@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from llmc.compiler.engine import Engine
-from llmc.compiler.errors import EngineError, ModelError, OptionError
 from llmc.compiler.manifest import MANIFEST, WEIGHTS, config_sha256, weight_section
 from llmc.compiler.output import OutputFolder, canonical_json
 from llmc.compiler.progress import SILENT, Progress
 from llmc.compiler.weights import check_sources, total_bytes, write_weights
+from llmc.errors import EngineError, ModelError, OptionError
 
 if TYPE_CHECKING:
     from llmc.frontends import Checkpoint

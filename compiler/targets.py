@@ -8,7 +8,7 @@ import functools
 import platform
 from pathlib import Path
 
-from llmc.compiler.errors import TargetError
+from llmc.errors import TargetError
 
 
 @dataclasses.dataclass(frozen=True)

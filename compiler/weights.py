@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from llmc.compiler.dtypes import BY_NAME, DType
-from llmc.compiler.errors import ModelError, bulleted
 from llmc.compiler.layouts import Layout, parse_layout
 from llmc.compiler.progress import SILENT, Progress
 from llmc.compiler.recipes import Recipe, RecipeError, Shape, TensorSource, parse_recipe
+from llmc.errors import ModelError, bulleted
 
 #: float32 bytes of one chunk of rows.
 CHUNK_BYTES = 16 << 20

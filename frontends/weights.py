@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
+from llmc.errors import bulleted
 from llmc.frontends.checkpoint import Checkpoint
-from llmc.frontends.errors import FrontendError, bulleted
+from llmc.frontends.errors import FrontendError
 from llmc.frontends.huggingface import renames
 from llmc.frontends.parameter_source import ParameterSource
 

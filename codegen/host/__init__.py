@@ -1,6 +1,6 @@
 """Kernels for CPUs: every `llm.kernel` of a module in one shared library.
 
-    kernels = compile_kernels(module, target, limits)
+    kernels = compile_kernels(module, target, limits, runner)
 
 The passes of `passes/host` turn a kernel into `void entry(const uint64_t *args, int64_t tile)` and
 say in attributes how to launch it; this package runs them, links the library, and describes the
@@ -15,10 +15,11 @@ from typing import Any
 from mlir import ir
 
 from llmc.codegen.host.library import build_library, vector_bits
-from llmc.codegen.host.lowering import Lowered, UnsupportedKernel, lower_kernels
+from llmc.codegen.host.lowering import Lowered, lower_kernels
 from llmc.codegen.kernel import CodeObject, CompiledKernel, Entry, Launch, Variant, ceildiv, mul
+from llmc.passes import PLAIN, PassRunner
 
-__all__ = ["UnsupportedKernel", "compile_kernels", "layout_passes"]
+__all__ = ["compile_kernels", "layout_passes"]
 
 
 def layout_passes(target: Any) -> list[str]:
@@ -26,14 +27,11 @@ def layout_passes(target: Any) -> list[str]:
     return [f"host-choose-layouts{{rows={vector_bits(target) // 16}}}"]
 
 
-def compile_kernels(module: ir.Module, target: Any, limits: dict[str, int]) -> Iterator[CompiledKernel]:
-    """Machine code of every `llm.kernel` of an outlined module, in order.
-
-    target: has `arch` and `features`, see llmc.compiler.targets.
-    limits: not used: host kernels take any number of tokens.
-    Raises UnsupportedKernel.
-    """
-    lowered = lower_kernels(module, vector_bits(target))
+def compile_kernels(
+    module: ir.Module, target: Any, limits: dict[str, int], runner: PassRunner = PLAIN
+) -> Iterator[CompiledKernel]:
+    """See `llmc.codegen.kernel.CodeGenerator`. Limits are not used: host kernels take any number of tokens."""
+    lowered = lower_kernels(module, vector_bits(target), runner)
     library = build_library(lowered.llvm_ir, target)
     code = CodeObject("host", library.data)
     for entry in lowered.entries:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from llmc.compiler.errors import ToolError
+from llmc.errors import ToolError
 
 # By manifest arch: LLVM's triple and the features that mean long vectors.
 _TRIPLES = {"x86-64": "x86_64-unknown-linux-gnu", "aarch64": "aarch64-unknown-linux-gnu"}

@@ -7,9 +7,9 @@ from typing import Any
 
 from mlir import ir
 from mlir.dialects.llvm import translate_module_to_llvmir
-from mlir.passmanager import PassManager
 
-from llmc.codegen.kernel import Argument
+from llmc.codegen.kernel import Argument, UnsupportedKernel
+from llmc.passes import PLAIN, PassRunner
 
 
 def tile_passes(vector_bits: int) -> list[str]:
@@ -59,10 +59,6 @@ def llvm_passes() -> list[str]:
     ]
 
 
-class UnsupportedKernel(Exception):
-    """The passes that make tile programs refuse a kernel; the message says why."""
-
-
 @dataclass(frozen=True)
 class Lowered:
     """All kernels of a module."""
@@ -82,26 +78,22 @@ class Lowered:
     llvm_ir: str
 
 
-def lower_kernels(module: ir.Module, vector_bits: int) -> Lowered:
-    """Lowers every `llm.kernel` of `module`, which stays as it is. Raises UnsupportedKernel."""
+def lower_kernels(module: ir.Module, vector_bits: int, runner: PassRunner = PLAIN) -> Lowered:
+    """Lowers every `llm.kernel` of `module`, which stays as it is.
+
+    Raises UnsupportedKernel when a pass that makes tile programs refuses one, and InternalError when
+    a later pass fails.
+    """
     with module.context, ir.Location.unknown():
         kernels = ir.Module.create()
         for op in module.body.operations:
             if op.operation.name == "llm.kernel":
                 kernels.body.append(op.operation.clone())
-        try:
-            _run(kernels, tile_passes(vector_bits))
-        except ir.MLIRError as error:
-            reasons = [str(diagnostic.message) for diagnostic in error.error_diagnostics]
-            raise UnsupportedKernel("; ".join(reasons)) from None
+        runner.run(kernels, "codegen/tiles", tile_passes(vector_bits), lambda _, reasons: UnsupportedKernel(reasons))
         entries = tuple(_entry(op) for op in kernels.body.operations if op.operation.name == "func.func")
-        _run(kernels, loop_passes() + llvm_passes())
+        runner.run(kernels, "codegen/llvm", loop_passes() + llvm_passes())
         text = kernels.operation.get_asm()
         return Lowered(entries, text, translate_module_to_llvmir(kernels.operation))
-
-
-def _run(module: ir.Module, passes: list[str]) -> None:
-    PassManager.parse(f"builtin.module({','.join(passes)})").run(module.operation)
 
 
 def _entry(op: Any) -> Lowered.Entry:

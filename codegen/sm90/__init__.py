@@ -1,6 +1,6 @@
 """Kernels for sm_90 (Hopper): one generator for each kind of `llm.kernel`.
 
-    kernels = compile_kernels(module, target, limits)
+    kernels = compile_kernels(module, target, limits, runner)
 
 Each generator is a module with `build(kernel_op, ...)`, which returns the tile kernel, its grid
 and its arguments; this file chooses configurations and token ranges, and lowers.
@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from mlir import ir
+
+from llmc.passes import PLAIN, PassRunner
 
 from ..builder import KernelBuilder
 from ..kernel import Argument, CompiledKernel, Expression, Launch, Variant
@@ -49,28 +51,31 @@ _SIMPLE: dict[str, Callable[[Any], Built]] = {
 }
 
 
-def compile_kernels(module: ir.Module, target: Any, limits: dict[str, int]) -> Iterator[CompiledKernel]:
-    """Machine code of every `llm.kernel` of an outlined module, in order.
+def layout_passes(target: Any) -> list[str]:
+    """None: weights are stored as the passes before left them."""
+    return []
 
-    limits: the engine's limits; tensor maps of activations have `max_num_tokens` rows.
-    Raises UnsupportedKernel when a kernel is of a kind that sm_90 has no generator for.
-    """
+
+def compile_kernels(
+    module: ir.Module, target: Any, limits: dict[str, int], runner: PassRunner = PLAIN
+) -> Iterator[CompiledKernel]:
+    """See `llmc.codegen.kernel.CodeGenerator`; tensor maps of activations have `max_num_tokens` rows."""
     with module.context, ir.Location.unknown():
         for op in module.body.operations:
             if op.operation.name == "llm.kernel":
-                yield compile_kernel(op, limits)
+                yield compile_kernel(op, limits, runner)
 
 
-def compile_kernel(kernel_op: Any, limits: dict[str, int]) -> CompiledKernel:
+def compile_kernel(kernel_op: Any, limits: dict[str, int], runner: PassRunner = PLAIN) -> CompiledKernel:
     body = Body(kernel_op)
     anchor = ir.StringAttr(kernel_op.attributes["anchor"]).value
     if anchor == "linear":
-        return _linear(kernel_op, limits)
+        return _linear(kernel_op, limits, runner)
     if anchor == "attention":
-        return _attention(kernel_op, limits)
+        return _attention(kernel_op, limits, runner)
     if anchor not in _SIMPLE:
         raise UnsupportedKernel(f"@{body.name}: sm_90 has no kernel of kind '{anchor}'")
-    lowered, launch = _lower(_SIMPLE[anchor](kernel_op), body.name)
+    lowered, launch = _lower(_SIMPLE[anchor](kernel_op), body.name, runner)
     return CompiledKernel(body.name, anchor, (Variant((launch,)),), _texts([lowered]))
 
 
@@ -78,7 +83,7 @@ RANGES = (128, 256, 512, 1024, 2048, 4096)
 """Token counts at which the persistent kernel changes its tile, where a better one exists."""
 
 
-def _linear(kernel_op: Any, limits: dict[str, int]) -> CompiledKernel:
+def _linear(kernel_op: Any, limits: dict[str, int], runner: PassRunner) -> CompiledKernel:
     """Few tokens: a kernel for each width; more: the persistent one, with the tile for the range."""
     linear = LinearBody(Body(kernel_op))
     max_tokens = limits["max_num_tokens"]
@@ -86,7 +91,7 @@ def _linear(kernel_op: Any, limits: dict[str, int]) -> CompiledKernel:
     lowered: list[Lowered] = []
 
     def add(built: Built, name: str, first: int, last: int) -> None:
-        code, launch = _lower(built, name)
+        code, launch = _lower(built, name, runner)
         variants.append(Variant((launch,), first, None if last >= max_tokens else last))
         lowered.append(code)
 
@@ -115,7 +120,7 @@ SPLITTING = (512, Splitting(min_pages=16, max_splits=8))
 """Up to so many tokens, blocks that walk over a schedule. Above, tiles alone are enough."""
 
 
-def _attention(kernel_op: Any, limits: dict[str, int]) -> CompiledKernel:
+def _attention(kernel_op: Any, limits: dict[str, int], runner: PassRunner) -> CompiledKernel:
     body = Body(kernel_op)
     head_dim = KvLayer.of(body.find("llm.paged_attention").operands[1]).head_dim
     variants: list[Variant] = []
@@ -127,7 +132,7 @@ def _attention(kernel_op: Any, limits: dict[str, int]) -> CompiledKernel:
         # The ranges share their code: splits are grids and arguments.
         kernel, grid, arguments = built
         if name not in decodes:
-            decodes[name] = lower(kernel, name)
+            decodes[name] = lower(kernel, name, runner)
         return Launch(decodes[name].entry, (grid[0], grid[1], grid[2]), tuple(arguments))
 
     first = 1
@@ -147,14 +152,14 @@ def _attention(kernel_op: Any, limits: dict[str, int]) -> CompiledKernel:
         config = attention_split.choose(head_dim, splitting, last)
         launches = []
         for module, suffix in ((attention_split, f"_split{last}"), (attention_combine, f"_combine{last}")):
-            code, launch = _lower(module.build(kernel_op, config, suffix), body.name + suffix)
+            code, launch = _lower(module.build(kernel_op, config, suffix), body.name + suffix, runner)
             launches.append(launch)
             lowered.append(code)
         size = attention_split.workspace_bytes(kernel_op, config)
         variants.append(Variant(tuple(launches), first, last, size))
         first = last + 1
     if first <= limits["max_num_tokens"]:
-        code, launch = _lower(attention.build(kernel_op), body.name)
+        code, launch = _lower(attention.build(kernel_op), body.name, runner)
         variants.append(Variant((launch,), first))
         lowered.append(code)
     return CompiledKernel(body.name, "attention", tuple(variants), _texts(lowered))
@@ -173,9 +178,9 @@ def _ranges(n: int, first: int, max_tokens: int) -> list[tuple[linear_large.Conf
     return found
 
 
-def _lower(built: Built, name: str) -> tuple[Lowered, Launch]:
+def _lower(built: Built, name: str, runner: PassRunner) -> tuple[Lowered, Launch]:
     kernel, grid, arguments = built
-    lowered = lower(kernel, name)
+    lowered = lower(kernel, name, runner)
     return lowered, Launch(lowered.entry, (grid[0], grid[1], grid[2]), tuple(arguments))
 
 

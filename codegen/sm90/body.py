@@ -7,14 +7,8 @@ from typing import Any
 
 from mlir import ir
 
-from llmc.compiler.errors import TargetError
-
 from ..builder import types as t
-from ..kernel import Argument
-
-
-class UnsupportedKernel(TargetError):
-    """No generator of this target can make the kernel; the message says why."""
+from ..kernel import Argument, UnsupportedKernel
 
 
 @dataclass(frozen=True)

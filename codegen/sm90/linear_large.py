@@ -146,8 +146,8 @@ class _Kernel:
         rows: Expression = "rows"
         grid = ["min", SMS, mul(ceildiv(rows, config.block_m), -(-linear.n // config.block_n))]
         arguments: list[Argument] = [
-            tensor_map(linear.body.operand(linear.input), linear.k, "max_rows", config.block_m),
-            tensor_map(linear.body.operand(linear.weight), linear.k, linear.n, config.block_n),
+            tensor_map(linear.body.operand(linear.input), linear.k, "max_rows", config.block_m, element(linear.input)),
+            tensor_map(linear.body.operand(linear.weight), linear.k, linear.n, config.block_n, element(linear.weight)),
             {"i32": rows},
             *linear.arguments(),
         ]
@@ -330,17 +330,17 @@ def tensor_map(
     columns: int,
     rows: Expression,
     box_rows: int,
-    dtype: ir.Type | None = None,
+    dtype: ir.Type,
     box_columns: int = BLOCK_K,
     swizzle: int = 128,
 ) -> Argument:
-    """The map of a row-major matrix (bf16 by default), in boxes of `box_rows` by `box_columns`."""
+    """The map of a row-major matrix, in boxes of `box_rows` by `box_columns`."""
     return {
         "tensor_map": {
             "base": base,
-            "dtype": str(dtype or t.bf16()),
+            "dtype": str(dtype),
             "shape": [columns, rows],
-            "strides": [columns * (bytes_of(dtype) if dtype else 2)],
+            "strides": [columns * bytes_of(dtype)],
             "box": [box_columns, box_rows],
             "swizzle": swizzle,
             "l2_promotion": 256,

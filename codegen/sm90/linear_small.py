@@ -191,8 +191,8 @@ class _Kernel:
             with k.role("load", warps=1, elected=True):
                 self._load()
         arguments: list[Argument] = [
-            tensor_map(linear.body.operand(linear.weight), linear.k, linear.n, config.rows),
-            tensor_map(linear.body.operand(linear.input), linear.k, "max_rows", config.tokens),
+            tensor_map(linear.body.operand(linear.weight), linear.k, linear.n, config.rows, element(linear.weight)),
+            tensor_map(linear.body.operand(linear.input), linear.k, "max_rows", config.tokens, element(linear.input)),
             {"i32": "rows"},
             *linear.arguments(),
         ]

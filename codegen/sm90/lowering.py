@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from mlir import ir
 from mlir.dialects import gpu
-from mlir.passmanager import PassManager
+
+from llmc.passes import PLAIN, PassRunner
 
 from ..assemble import assemble
 from ..builder import KernelBuilder
@@ -26,18 +27,18 @@ class Lowered:
     ptx: str
 
 
-def lower(kernel: KernelBuilder, name: str) -> Lowered:
+def lower(kernel: KernelBuilder, name: str, runner: PassRunner = PLAIN) -> Lowered:
     """Lowers and assembles one kernel.
 
-    Raises `mlir.ir.MLIRError` when a verifier or a pass refuses it and
-    `llmc.compiler.errors.InternalError` when ptxas does, or would make it slow.
+    Raises `llmc.errors.InternalError`: when a verifier or a pass refuses it, with a file that replays it,
+    and when ptxas does, or would make it slow.
     """
     module = kernel.module
-    module.operation.verify()
+    runner.verify(module, f"the tile module of {name}")
     tile_text = module.operation.get_asm(enable_debug_info=False)
     context = module.context
     with context, ir.Location.unknown():
-        PassManager.parse(f"builtin.module(tile-to-nvvm{{chip={ARCH} features={PTX_FEATURES}}})").run(module.operation)
+        runner.run(module, f"codegen/{name}", [f"tile-to-nvvm{{chip={ARCH} features={PTX_FEATURES}}}"])
         llvm_text = str(module)
         (gpu_module,) = (op for op in module.body.operations if op.operation.name == "gpu.module")
         attributes = gpu_module.operation.attributes
@@ -45,7 +46,7 @@ def lower(kernel: KernelBuilder, name: str) -> Lowered:
         shared = ir.IntegerAttr(attributes["tile.shared_memory"]).value
         pdl = "tile.pdl" in attributes
         cluster = ir.IntegerAttr(attributes["tile.cluster"]).value if "tile.cluster" in attributes else 1
-        PassManager.parse("builtin.module(gpu-module-to-binary{format=isa})").run(module.operation)
+        runner.run(module, f"codegen/{name}.ptx", ["gpu-module-to-binary{format=isa}"])
         (binary,) = (op for op in module.body.operations if op.operation.name == "gpu.binary")
         (object_,) = ir.ArrayAttr(binary.operation.attributes["objects"])
         ptx = bytes(gpu.ObjectAttr(object_).object).rstrip(b"\0").decode()

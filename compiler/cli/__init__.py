@@ -19,7 +19,7 @@ from typing import NoReturn
 
 import llmc
 from llmc.compiler.cli.arguments import HelpFormatter
-from llmc.compiler.errors import CompileError, InternalError
+from llmc.errors import CompileError, InternalError
 
 #: Subcommand -> one line for `llmc --help`; the module has the same name with a trailing `_cmd`.
 SUBCOMMANDS = {

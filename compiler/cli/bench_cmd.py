@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from llmc.compiler.cli.arguments import add_option
-from llmc.compiler.errors import CompileError, OptionError
+from llmc.errors import CompileError, OptionError
 
 if TYPE_CHECKING:
     from llmc.runtime import StepProfile

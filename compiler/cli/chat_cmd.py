@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from llmc.compiler.cli.arguments import add_option
 from llmc.compiler.cli.generation import add_generation_options, loaded, print_stream, sampling_params, user_errors
-from llmc.compiler.errors import CompileError
+from llmc.errors import CompileError
 
 if TYPE_CHECKING:
     from llmc.runtime import LLM, SamplingParams

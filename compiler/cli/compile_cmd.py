@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from llmc.compiler.cli.arguments import add_option
 from llmc.compiler.cli.console import make_progress
-from llmc.compiler.errors import OptionError
 from llmc.compiler.options import CompileOptions
 from llmc.compiler.phases import EMITTABLE, Phase, emit_help, find_phase
 from llmc.compiler.targets import known_targets
+from llmc.errors import OptionError
 
 if TYPE_CHECKING:
     from llmc.compiler.driver import Compilation

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from llmc.compiler.cli.arguments import add_option
-from llmc.compiler.errors import CompileError, EngineError, OptionError
+from llmc.errors import CompileError, EngineError, OptionError
 
 if TYPE_CHECKING:
     from llmc.runtime import LLM, CompletionDelta, SamplingParams

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from llmc.errors import bulleted
 from llmc.frontends.checkpoint.base import Checkpoint
 from llmc.frontends.checkpoint.safetensors import SafetensorsFile
-from llmc.frontends.errors import FrontendError, bulleted
+from llmc.frontends.errors import FrontendError
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig

@@ -10,12 +10,13 @@ from mlir.dialects import arith, func, tensor
 from torch_mlir import ir as torch_ir
 
 import llmc.dialects
+from llmc.errors import bulleted
 from llmc.frontends.convert.builder import Builder
 from llmc.frontends.convert.parameters import Parameters
 from llmc.frontends.convert.registry import handler_of, is_supported, read_operands
 from llmc.frontends.convert.torch_op import Locations, ResultType, TorchOp, describe, tensor_type
 from llmc.frontends.convert.values import Shape, Tensor, Weight, folded, static_elements
-from llmc.frontends.errors import FrontendError, bulleted
+from llmc.frontends.errors import FrontendError
 from llmc.frontends.parameter_source import ParameterSource
 
 _FUNCTION = "step"

@@ -8,7 +8,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from llmc.frontends.errors import FrontendError, bulleted
+from llmc.errors import bulleted, first_line
+from llmc.frontends.errors import FrontendError
 from llmc.frontends.huggingface import rope
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def load_config(path: Path) -> PretrainedConfig:
     except Exception as error:  # what transformers raises on a config is about the config
         if raw["model_type"] not in transformers.CONFIG_MAPPING:
             raise FrontendError(f"unknown architecture: model_type '{raw['model_type']}' in {path}") from None
-        raise FrontendError(f"{path / 'config.json'}: {_first_line(error)}") from None
+        raise FrontendError(f"{path / 'config.json'}: {first_line(error)}") from None
     _check_supported(config, raw)
     return config
 
@@ -85,7 +86,7 @@ def load_gguf_config(path: Path, fields: dict[str, Any]) -> PretrainedConfig:
     try:
         config = transformers.AutoConfig.from_pretrained(path.parent, gguf_file=path.name, local_files_only=True)
     except (ValueError, KeyError, TypeError, OSError) as error:
-        raise FrontendError(f"{path}: {_first_line(error)}") from None
+        raise FrontendError(f"{path}: {first_line(error)}") from None
     scaling = {
         key.removeprefix(f"{architecture}.rope.scaling."): value
         for key, value in fields.items()
@@ -114,7 +115,3 @@ def _apply_gguf_rope_scaling(config: PretrainedConfig, scaling: dict[str, Any]) 
     elif kind != "linear":
         raise FrontendError(f"rope scaling '{kind}' of .gguf files is not read")
     config.rope_parameters = {**(config.rope_parameters or {}), **parameters}
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]

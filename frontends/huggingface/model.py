@@ -9,6 +9,7 @@ import numpy as np
 import torch
 import transformers
 
+from llmc.errors import first_line
 from llmc.frontends.errors import FrontendError
 from llmc.frontends.huggingface import attention, rope
 
@@ -37,7 +38,7 @@ def build_model(
             raise FrontendError(_NO_INTERFACE.format(config.model_type)) from None
         raise FrontendError(f"cannot build a {config.model_type} model from its config: no entry {error}") from None
     except (ValueError, TypeError, AttributeError, ImportError, RuntimeError, ArithmeticError) as error:
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        reason = first_line(error)
         raise FrontendError(f"cannot build a {config.model_type} model from its config: {reason}") from None
     _refuse_experts(model)
     model.eval()

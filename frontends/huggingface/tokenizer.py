@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from llmc.errors import first_line
 from llmc.frontends.errors import FrontendError
 
 #: GGUF key -> key of generation_config.json.
@@ -28,7 +29,7 @@ def convert_tokenizer(source: Path, directory: Path, **options: Any) -> list[str
         tokenizer = transformers.AutoTokenizer.from_pretrained(source, **options)
         tokenizer.save_pretrained(directory)
     except (ValueError, KeyError, TypeError, OSError, ImportError) as error:
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        reason = first_line(error)
         raise FrontendError(f"cannot convert the tokenizer of {source}: {reason}") from None
     return sorted(path.name for path in set(directory.iterdir()) - before)
 

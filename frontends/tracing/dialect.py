@@ -14,6 +14,7 @@ from torch_mlir import ir
 from torch_mlir.dialects import torch as torch_dialect
 from torch_mlir.extras.fx_importer import ContextCache, FxImporter, FxImporterHooks, GraphNodeImporter
 
+from llmc.errors import first_line
 from llmc.frontends.errors import FrontendError
 
 #: The operator that stands for a parameter or buffer, and the attribute that names it.
@@ -98,6 +99,6 @@ def import_program(program: torch.export.ExportedProgram, wrapper: str = "") -> 
     try:
         importer.import_frozen_program(program, func_name="step")
     except (NotImplementedError, TypeError, KeyError, AssertionError) as error:
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        reason = first_line(error)
         raise FrontendError(f"torch-mlir cannot import the exported graph: {reason}") from error
     return importer.module

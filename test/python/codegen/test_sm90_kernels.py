@@ -7,11 +7,14 @@ kernels compute is checked on a GPU by test/gpu.
 from __future__ import annotations
 
 import importlib.util
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from mlir import ir
+
+from llmc.native import native_path
 
 _GPU = Path(__file__).parents[2] / "gpu" / "kernel_cases.py"
 _SPEC = importlib.util.spec_from_file_location("kernel_cases", _GPU)
@@ -181,3 +184,33 @@ def test_parts_of_an_epilogue_cover_its_columns(columns, element_bytes):
         assert columns % part == 0
         assert part % slab == 0
         assert slab * element_bytes in (32, 64, 128)
+
+
+def test_a_failing_pass_leaves_a_reproducer(context, tmp_path, monkeypatch):
+    """The whole of `tile-to-nvvm` fails by name, and llmc-opt replays the failure."""
+    from llmc.codegen.sm90 import compile_kernel, lowering
+    from llmc.errors import InternalError
+    from llmc.passes import PassRunner
+
+    monkeypatch.setattr(lowering, "ARCH", "sm_12")  # no such chip
+    with context, ir.Location.unknown():
+        module = ir.Module.parse(kernel_cases.embedding(1000, 100)["text"])
+        with pytest.raises(InternalError) as error:
+            compile_kernel(module.body.operations[0], LIMITS, PassRunner(reproducer_dir=tmp_path))
+    assert "replay it with: llmc-opt --run-reproducer" in str(error.value)
+    command = [native_path("bin/llmc-opt"), "--run-reproducer", error.value.reproducer]
+    assert subprocess.run(command, capture_output=True, check=False).returncode != 0
+
+
+def test_maps_have_the_type_of_their_tensors(context):
+    """Weights and activations in f16, as `--dtype float16` makes them."""
+    kernel = _compile(context, kernel_cases.linear(960, 576)["text"].replace("bf16", "f16"))
+    maps = [
+        argument["tensor_map"]
+        for variant in kernel.variants
+        for launch in variant.launches
+        for argument in launch.arguments
+        if "tensor_map" in argument
+    ]
+    assert maps
+    assert {fields["dtype"] for fields in maps} == {"f16"}

@@ -2,7 +2,7 @@ import pytest
 
 from llmc.codegen import assemble
 from llmc.codegen.assemble import Usage, find_faults, parse_usage
-from llmc.compiler.errors import InternalError, ToolError
+from llmc.errors import InternalError, ToolError
 
 CLEAN = """\
 ptxas info    : 0 bytes gmem

@@ -6,7 +6,7 @@ from engine_files import write_small_engine
 from llmc.compiler import inspect
 from llmc.compiler.cli import main
 from llmc.compiler.engine import Engine
-from llmc.compiler.errors import EngineError
+from llmc.errors import EngineError
 
 
 def test_summary_names_target_limits_and_parts(small_engine):

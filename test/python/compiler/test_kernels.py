@@ -2,16 +2,16 @@ import json
 
 import pytest
 from mlir import ir
-from mlir.passmanager import PassManager
 
-from llmc.codegen.kernel import CodeObject, CompiledKernel, Entry, Launch, Variant
+from llmc.codegen.kernel import CodeObject, CompiledKernel, Entry, Launch, UnsupportedKernel, Variant
 from llmc.compiler import kernels as module
 from llmc.compiler.cache import CachedKernel, KernelCache
-from llmc.compiler.errors import InternalError, TargetError
 from llmc.compiler.kernels import compile_kernels, emit_kernels, pack_kernels, unpack_kernels
 from llmc.compiler.options import CompileOptions
 from llmc.compiler.phases import Phase
 from llmc.dialects import register
+from llmc.errors import InternalError, TargetError
+from llmc.passes import PassRunner
 
 SHARED, OWN = CodeObject("host", b"shared object"), CodeObject("cubin", b"")
 SMALL = Launch(Entry("linear_0", SHARED), ("T", ["ceildiv", "R", 4], 1), ({"operand": 0}, {"f32": 0.5}))
@@ -36,7 +36,7 @@ class FakeGenerator:
     def __init__(self):
         self.calls = 0
 
-    def compile_kernels(self, module, target, limits):
+    def compile_kernels(self, module, target, limits, runner):
         self.calls += 1
         return KERNELS
 
@@ -87,14 +87,10 @@ def test_without_a_cache_every_compilation_generates(generator):
 
 
 def test_a_kernel_that_the_target_lacks_is_an_error_of_the_user(generator, tmp_path):
-    class UnsupportedKernel(Exception):
-        pass
-
-    def refuse(module, target, limits):
+    def refuse(module, target, limits, runner):
         raise UnsupportedKernel("@linear_0: no such kernel")
         yield
 
-    generator.UnsupportedKernel = UnsupportedKernel
     generator.compile_kernels = refuse
     with pytest.raises(TargetError, match="x86-64-v3 cannot run this model: @linear_0: no such kernel"):
         run(KernelCache(tmp_path))
@@ -107,15 +103,16 @@ def test_emit_joins_the_levels_that_exist():
         emit_kernels(KERNELS, Phase.TILE)
 
 
-def test_a_failure_of_code_generation_keeps_the_kernels(generator, monkeypatch, tmp_path):
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-
-    def fail(module, target, limits):
-        with module.context:
-            PassManager.parse("builtin.module(one-shot-bufferize)").run(module.operation)
+def test_a_pass_that_fails_in_code_generation_leaves_a_reproducer(generator, tmp_path):
+    def fail(module, target, limits, runner):
+        runner.run(module, "codegen/elementwise_0", ["canonicalize", "one-shot-bufferize"])
         yield
 
     generator.compile_kernels = fail
-    with pytest.raises(InternalError, match=r"code generation failed: op was not bufferized") as error:
-        run(KernelCache(None), "%0 = llm.activation relu %x : tensor<?xf32> -> tensor<?xf32>")
-    assert "llm.kernel @elementwise_0" in error.value.reproducer.read_text()
+    resolved = CompileOptions(target="x86-64-v3").resolve()
+    kernels = outlined("%0 = llm.activation relu %x : tensor<?xf32> -> tensor<?xf32>")
+    with pytest.raises(InternalError, match=r"pass one-shot-bufferize failed: op was not bufferized") as error:
+        compile_kernels(kernels, resolved, LIMITS, KernelCache(None), runner=PassRunner(reproducer_dir=tmp_path))
+    text = error.value.reproducer.read_text()
+    assert "llm.kernel @elementwise_0" in text
+    assert "builtin.module(one-shot-bufferize" in text

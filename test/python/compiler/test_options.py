@@ -2,10 +2,10 @@ import dataclasses
 
 import pytest
 
-from llmc.compiler.errors import OptionError, TargetError
 from llmc.compiler.options import CompileOptions, parse_dtype
 from llmc.compiler.phases import EMITTABLE, Phase, emit_help
 from llmc.compiler.targets import find_target, host_target, known_targets
+from llmc.errors import OptionError, TargetError
 
 
 @pytest.mark.parametrize("text", ["bfloat16", "bf16", "BFloat16"])
@@ -81,4 +81,4 @@ def test_phases_are_ordered_and_described():
     assert all(phase.summary and phase.value in emit_help() for phase in EMITTABLE)
     assert Phase.PLAN.reaches(Phase.LLM)
     assert not Phase.LLM.reaches(Phase.PLAN)
-    assert sorted(phase.dump_name() for phase in Phase) == [phase.dump_name() for phase in Phase]
+    assert sorted(phase.stage for phase in Phase) == [phase.stage for phase in Phase]

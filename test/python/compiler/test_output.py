@@ -5,8 +5,8 @@ import zipfile
 import pytest
 from engine_files import write_small_engine
 
-from llmc.compiler.errors import OutputError
 from llmc.compiler.output import OutputFolder, canonical_json
+from llmc.errors import OutputError
 
 
 def contents(folder):

@@ -1,10 +1,11 @@
 import copy
+import json
 
 import pytest
 
 from llmc.codegen.kernel import CodeObject, CompiledKernel, Entry, Launch, Variant
-from llmc.compiler.errors import InternalError
 from llmc.compiler.plan import buffer_bytes, build_plan, evaluate, referenced_weights, token_ranges
+from llmc.errors import InternalError
 
 HOST = CodeObject("host", b"so")
 ABSTRACT = {
@@ -69,7 +70,19 @@ KERNELS = {
             Variant(
                 (
                     launch("linear_split", {"operand": 0}, {"workspace": 256}),
-                    launch("linear_reduce", {"workspace": 256}, {"tensor_map": {"base": {"operand": 1}, "box": [64]}}),
+                    launch(
+                        "linear_reduce",
+                        {"workspace": 256},
+                        {
+                            "tensor_map": {
+                                "base": {"operand": 1},
+                                "dtype": "bf16",
+                                "box": [64, 8],
+                                "shape": [64, "max_rows"],
+                                "strides": [128],
+                            }
+                        },
+                    ),
                 ),
                 17,
             ),
@@ -148,6 +161,23 @@ def test_tensor_maps_bind_their_base():
     document, _ = plan()
     assert document["ranges"][1]["launches"][3]["args"][1]["tensor_map"]["base"] == {"weight": "head"}
     assert referenced_weights(document) == {"embed", "head"}
+
+
+def test_only_sizes_are_replaced_in_a_tensor_map():
+    """A weight may be called `rows`."""
+    abstract = copy.deepcopy(ABSTRACT)
+    text = json.dumps(abstract).replace('"head"', '"rows"')
+    document, _ = plan(json.loads(text))
+    fields = document["ranges"][1]["launches"][3]["args"][1]["tensor_map"]
+    assert fields["base"] == {"weight": "rows"}
+    assert fields["shape"][0] == 64
+    assert isinstance(fields["shape"][1], int)
+    assert "rows" in referenced_weights(document)
+
+
+def test_a_size_divided_by_zero_is_an_error():
+    with pytest.raises(InternalError, match="divides by 0"):
+        evaluate(["ceildiv", "T", 0], {"T": 4})
 
 
 def test_equal_cubins_are_one_part():

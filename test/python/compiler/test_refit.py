@@ -12,10 +12,10 @@ from engine_files import write_small_engine
 from llmc.compiler.cli import main
 from llmc.compiler.dtypes import BY_NAME
 from llmc.compiler.engine import Engine
-from llmc.compiler.errors import EngineError, ModelError, OptionError
 from llmc.compiler.manifest import config_sha256
 from llmc.compiler.refit import refit
 from llmc.compiler.weights import Weight
+from llmc.errors import EngineError, ModelError, OptionError
 from llmc.frontends import open_checkpoint
 
 

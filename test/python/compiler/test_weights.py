@@ -9,8 +9,8 @@ from engine_files import DictSource
 
 from llmc.compiler import weights as module
 from llmc.compiler.dtypes import BY_NAME
-from llmc.compiler.errors import ModelError
 from llmc.compiler.weights import Weight, check_sources, total_bytes, write_weights
+from llmc.errors import ModelError
 
 RNG = np.random.default_rng(1)
 W = RNG.standard_normal((37, 10)).astype(np.float32)

@@ -1,4 +1,4 @@
-"""Exceptions of the compiler.
+"""Exceptions of the frontends, the code generators and the compiler.
 
 Every message is one sentence or a short list that says what was expected, what was found and what
 to do. The command line prints it without a traceback and exits with `exit_code`: 2 when the user
@@ -58,3 +58,8 @@ def bulleted(items: Iterable[object], limit: int = 20) -> str:
     if len(rows) > limit:
         lines.append(f"  ... and {len(rows) - limit} more")
     return "\n".join(lines)
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of what an exception says, or its name where it says nothing."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -16,7 +16,7 @@ from mlir import ir
 from llmc.passes import PLAIN, PassRunner
 
 from ..builder import KernelBuilder
-from ..kernel import Argument, CompiledKernel, Expression, Launch, Variant
+from ..kernel import Argument, CompiledKernel, Expression, Launch, UnsupportedKernel, Variant
 from . import (
     attention,
     attention_combine,
@@ -34,7 +34,7 @@ from . import (
 )
 from .attention_decode import Splits
 from .attention_schedule import Splitting
-from .body import Body, UnsupportedKernel
+from .body import Body
 from .kv import KvLayer
 from .linear_body import LinearBody
 from .lowering import Lowered, lower

@@ -195,7 +195,7 @@ class _Kernel(AttentionTile):
         with k.if_(self.split_count > 1):
             self._store_part(out, maximum, total, split, softmax.factor)
 
-    def _inside(self, row: Value) -> tuple[Value, Value, Value]:
+    def _inside(self, row: Value) -> tuple[Value, Value]:
         """(row of the packed [T, heads], whether it exists) of a row of the tile."""
         token, head = self.row(row)
         return (self.first_row + token) * self.heads + head, token < self.q_len

@@ -13,7 +13,8 @@ from mlir import ir
 from ..builder import KernelBuilder, Value, select
 from ..builder import types as t
 from ..builder.approx import reciprocal
-from .body import Body, UnsupportedKernel, element, pointer, shape
+from ..kernel import UnsupportedKernel
+from .body import Body, element, pointer, shape
 from .kv import KvLayer
 from .softmax import Softmax
 

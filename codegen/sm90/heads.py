@@ -7,7 +7,8 @@ from typing import Any
 
 from mlir import ir
 
-from .body import Body, UnsupportedKernel, last, shape
+from ..kernel import UnsupportedKernel
+from .body import Body, last, shape
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ from mlir import ir
 
 from ..builder import KernelBuilder, Value
 from ..builder import types as t
-from ..kernel import Argument
+from ..kernel import Argument, UnsupportedKernel
 from . import activations
-from .body import Body, UnsupportedKernel, element, last, pointer, shape
+from .body import Body, element, last, pointer, shape
 from .replay import Replay, enum_name
 
 

@@ -13,8 +13,8 @@ from mlir import ir
 
 from ..builder import KernelBuilder, Value, constant, splat
 from ..builder import types as t
-from ..kernel import Argument, Expression
-from .body import Body, UnsupportedKernel, element, f64, last, pointer, shape
+from ..kernel import Argument, Expression, UnsupportedKernel
+from .body import Body, element, f64, last, pointer, shape
 from .replay import Replay
 
 THREADS = 256

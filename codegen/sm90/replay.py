@@ -14,8 +14,8 @@ from mlir import ir
 
 from ..builder import KernelBuilder, Value, constant
 from ..builder import types as t
+from ..kernel import UnsupportedKernel
 from . import activations
-from .body import UnsupportedKernel
 
 Loader = Callable[[], Value]
 """Loads an operand's elements at the coordinates at hand, as float32."""

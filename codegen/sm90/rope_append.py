@@ -14,8 +14,8 @@ from typing import Any
 
 from ..builder import KernelBuilder, Value
 from ..builder import types as t
-from ..kernel import Argument, Expression
-from .body import Body, UnsupportedKernel, element, f64, last, pointer, shape
+from ..kernel import Argument, Expression, UnsupportedKernel
+from .body import Body, element, f64, last, pointer, shape
 from .heads import Heads, trace
 from .kv import KvLayer
 from .replay import enum_name

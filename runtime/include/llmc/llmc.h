@@ -100,8 +100,8 @@ typedef struct llmc_engine_options {
                           CUDA graphs, 0 launches each kernel by itself */
   int32_t enable_block_reuse; /* 1 (the default): KV blocks of equal beginnings
                                  are shared and kept until others need them */
-  int32_t max_waiting; /* requests that may wait before further ones are
-                          refused; 0 = no limit */
+  int32_t max_waiting;        /* requests that may wait before further ones are
+                                 refused; 0 = no limit */
 } llmc_engine_options;
 
 LLMC_API llmc_engine_options llmc_engine_options_default(void);
@@ -150,12 +150,12 @@ typedef struct llmc_engine_stats {
                                 included */
   int64_t num_generated_tokens;
   int64_t num_preemptions;
-  double step_seconds;    /* time in plan executions since load */
-  double sample_seconds;  /* time in host sampling since load */
-  int64_t num_graphs;     /* decode steps recorded as CUDA graphs */
-  int64_t graph_launches; /* steps that were replayed from one */
-  int64_t blocks_idle;   /* free blocks whose contents can be reused */
-  int64_t num_evictions; /* idle blocks that were given to others */
+  double step_seconds;          /* time in plan executions since load */
+  double sample_seconds;        /* time in host sampling since load */
+  int64_t num_graphs;           /* decode steps recorded as CUDA graphs */
+  int64_t graph_launches;       /* steps that were replayed from one */
+  int64_t blocks_idle;          /* free blocks whose contents can be reused */
+  int64_t num_evictions;        /* idle blocks that were given to others */
   int64_t num_looked_up_tokens; /* of requests that started or resumed */
   int64_t num_reused_tokens;    /* of these, found in the cache */
   int64_t num_deadlines_missed;
@@ -192,8 +192,8 @@ typedef struct llmc_sampling_params {
                        by at most 64 later ones for each step of difference */
   double timeout_seconds; /* ends with LLMC_FINISH_DEADLINE after this; 0 = no
                              deadline */
-  uint64_t cache_salt; /* KV blocks are shared among requests of equal salt
-                          only, so that tenants cannot probe each other */
+  uint64_t cache_salt;    /* KV blocks are shared among requests of equal salt
+                             only, so that tenants cannot probe each other */
 } llmc_sampling_params;
 
 LLMC_API llmc_sampling_params llmc_sampling_params_default(void);
@@ -203,7 +203,7 @@ typedef enum llmc_finish {
   LLMC_FINISH_STOP = 1, /* eos or a stop token: the last token of the output */
   LLMC_FINISH_LENGTH = 2, /* max_tokens or max_seq_len */
   LLMC_FINISH_CANCELLED = 3,
-  LLMC_FINISH_ERROR = 4, /* llmc_request_next returned the error */
+  LLMC_FINISH_ERROR = 4,   /* llmc_request_next returned the error */
   LLMC_FINISH_DEADLINE = 5 /* timeout_seconds passed */
 } llmc_finish;
 

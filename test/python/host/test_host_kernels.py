@@ -14,7 +14,7 @@ import pytest
 from support.execute import Array, Batch, Cache, Executable
 from support.host import HostKernels
 
-from llmc.codegen.host import UnsupportedKernel
+from llmc.codegen.kernel import UnsupportedKernel
 from llmc.compiler.targets import find_target
 
 BF16 = ml_dtypes.bfloat16

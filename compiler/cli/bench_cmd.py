@@ -98,22 +98,31 @@ def _profiles(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
 
 
 def _table(profile: StepProfile, bandwidth: float) -> str:
-    """One line a kernel, slowest first; `of floor` is the time its bytes need over the time it takes."""
+    """One line a kernel, slowest first.
+
+    `in chain` is by how much the step is longer for the kernel, `of floor` the time that its bytes need
+    over the time it takes.
+    """
     lines = [
-        f"{'kernel':<28}{'kind':<13}{'launches':>8}{'us each':>10}{'us':>10}{'MB':>10}{'TFLOP/s':>9}{'of floor':>10}"
+        f"{'kernel':<26}{'kind':<12}{'launches':>8}{'us each':>9}{'us':>10}{'in chain':>10}"
+        f"{'MB':>10}{'TFLOP/s':>9}{'of floor':>9}"
     ]
 
-    def line(name: str, kind: str, launches: int, seconds: float, moved: int, flops: int) -> str:
+    def line(name: str, kind: str, launches: int, times: tuple[float, float | None], moved: int, flops: int) -> str:
+        seconds, chain = times
         rate = f"{flops / seconds / 1e12:.3g}" if flops and seconds else ""
         each = f"{seconds / launches * 1e6:.2f}" if launches else ""
         share = f"{moved / bandwidth / seconds:.0%}" if seconds else ""
-        left = f"{name:<28}{kind:<13}{launches or '':>8}{each:>10}{seconds * 1e6:>10.1f}"
-        return f"{left}{moved / 1e6:>10.1f}{rate:>9}{share:>10}"
+        within = "" if chain is None else f"{chain * 1e6:.1f}"
+        left = f"{name:<26}{kind:<12}{launches or '':>8}{each:>9}{seconds * 1e6:>10.1f}{within:>10}"
+        return f"{left}{moved / 1e6:>10.1f}{rate:>9}{share:>9}"
 
     for kernel in sorted(profile.kernels, key=lambda kernel: -kernel.seconds):
-        lines.append(line(kernel.name, kernel.anchor, kernel.launches, kernel.seconds, kernel.bytes, kernel.flops))
+        times = kernel.seconds, kernel.chain_seconds
+        lines.append(line(kernel.name, kernel.anchor, kernel.launches, times, kernel.bytes, kernel.flops))
     total = sum(kernel.seconds for kernel in profile.kernels)
+    chain = sum(kernel.chain_seconds for kernel in profile.kernels)
     flops = sum(kernel.flops for kernel in profile.kernels)
-    lines.append(line("sum of kernels", "", 0, total, profile.bytes, flops))
-    lines.append(line("the step", "", 0, profile.seconds, profile.bytes, flops))
+    lines.append(line("sum of kernels", "", 0, (total, chain), profile.bytes, flops))
+    lines.append(line("the step", "", 0, (profile.seconds, None), profile.bytes, flops))
     return "\n".join(lines)

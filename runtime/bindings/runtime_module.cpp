@@ -305,7 +305,7 @@ public:
     nb::list kernels;
     for (size_t i = 0; i < count; ++i)
       kernels.append(nb::make_tuple(times[i].name, times[i].num_launches,
-                                    times[i].seconds));
+                                    times[i].seconds, times[i].chain_seconds));
     return nb::make_tuple(seconds, kernels);
   }
 

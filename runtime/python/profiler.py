@@ -15,12 +15,16 @@ from llmc.runtime.step_cost import StepCost, StepShape
 
 @dataclass(frozen=True)
 class KernelProfile:
-    """All launches of one kernel in a step: seconds back to back, and what they are for."""
+    """All launches of one kernel in a step, and what they are for.
+
+    `seconds` is for them back to back, `chain_seconds` by which the step is longer for them.
+    """
 
     name: str
     anchor: str
     launches: int
     seconds: float
+    chain_seconds: float
     bytes: int
     flops: int
 
@@ -73,8 +77,14 @@ class Profiler:
             seconds,
             [
                 KernelProfile(
-                    name, costs[name].anchor, launches, seconds, round(costs[name].bytes), round(costs[name].flops)
+                    name,
+                    costs[name].anchor,
+                    launches,
+                    alone,
+                    chain,
+                    round(costs[name].bytes),
+                    round(costs[name].flops),
                 )
-                for name, launches, seconds in times
+                for name, launches, alone, chain in times
             ],
         )

@@ -288,8 +288,8 @@ llmc_status llmc_profiler_step(llmc_profiler *profiler, int32_t num_sequences,
         num_sequences, num_tokens, context, repeats);
     profiler->kernels.clear();
     for (const llmc::KernelTime &time : profile.kernels)
-      profiler->kernels.push_back(
-          {time.kernel->name.c_str(), time.num_launches, time.seconds});
+      profiler->kernels.push_back({time.kernel->name.c_str(), time.num_launches,
+                                   time.seconds, time.chain_seconds});
     *step_seconds = profile.seconds;
     *kernels = profiler->kernels.data();
     *num_kernels = profiler->kernels.size();

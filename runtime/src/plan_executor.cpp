@@ -108,14 +108,16 @@ StepProfile PlanExecutor::profile(const Sizes &sizes, size_t input_bytes,
   StepProfile profile;
   profile.seconds = backend_.time(prepared_, repeats);
   for (size_t i = 0; i < kernels_.size(); ++i) {
-    std::vector<PreparedLaunch> launches;
+    std::vector<PreparedLaunch> launches, others;
     for (const PreparedLaunch &launch : prepared_)
-      if (launch.kernel == kernels_[i])
-        launches.push_back(launch);
-    if (!launches.empty())
-      profile.kernels.push_back({&plan_.kernels[i],
-                                 static_cast<int>(launches.size()),
-                                 backend_.time(launches, repeats)});
+      (launch.kernel == kernels_[i] ? launches : others).push_back(launch);
+    if (launches.empty())
+      continue;
+    // Without them the step computes something else, in the same time.
+    double rest = backend_.time(others, repeats);
+    profile.kernels.push_back(
+        {&plan_.kernels[i], static_cast<int>(launches.size()),
+         backend_.time(launches, repeats), profile.seconds - rest});
   }
   return profile;
 }

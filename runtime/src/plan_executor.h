@@ -25,7 +25,8 @@ struct PlanMemory {
 struct KernelTime {
   const Kernel *kernel;
   int num_launches;
-  double seconds; // of all of them
+  double seconds;       // of all of them
+  double chain_seconds; // by which the step is longer for them
 };
 struct StepProfile {
   double seconds = 0;              // of the whole step

@@ -293,7 +293,9 @@ LLMC_API llmc_status llmc_profiler_bandwidth(llmc_profiler *profiler,
 typedef struct llmc_kernel_time {
   const char *name; /* of the plan's kernel; owned by the profiler */
   int32_t num_launches;
-  double seconds; /* of all its launches in the step, back to back */
+  double seconds;       /* of all its launches in the step, back to back */
+  double chain_seconds; /* by which the step is longer for them: less than
+                           `seconds` where others run meanwhile */
 } llmc_kernel_time;
 
 /* Times a step of `num_sequences` sequences that each compute `num_tokens`

@@ -91,6 +91,7 @@ std::shared_ptr<RequestStream> Engine::submit(std::span<const int32_t> prompt,
          "; lower max_tokens or load the engine with a larger KV cache");
   request->sequence.tokens.reserve(
       static_cast<size_t>(request->max_total_tokens));
+  request->sequence.blocks.reserve(static_cast<size_t>(needed));
   request->sequence.tokens.assign(prompt.begin(), prompt.end());
   request->sequence.num_prompt_tokens = static_cast<int>(prompt.size());
   request->params = std::move(params);

@@ -249,7 +249,6 @@ void Executor::step() {
         *batch.entries[static_cast<size_t>(batch.logit_rows[row].entry)]
              .request;
     llmc_token token = sampled_[row];
-    keep_alive_.push_back(request.stream);
     if (token.id < 0) {
       scheduler_.finish(request);
       failed_.push_back(request.stream);
@@ -259,8 +258,10 @@ void Executor::step() {
     ++counters_.num_generated_tokens;
     llmc_finish finish = stop_reason(request, token.id);
     emissions_.push_back({request.stream.get(), token, finish});
-    if (finish != LLMC_RUNNING)
+    if (finish != LLMC_RUNNING) {
+      keep_alive_.push_back(request.stream); // past remove_finished()
       scheduler_.finish(request);
+    }
   }
   scheduler_.remove_finished();
   publish_stats();

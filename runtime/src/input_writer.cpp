@@ -4,23 +4,23 @@
 
 namespace llmc {
 
-void write_step_inputs(const StepInputs &inputs, std::byte *block,
-                       const Batch &batch, const KvCacheManager &kv_cache) {
-  const int64_t table_width = inputs.max_blocks_per_seq();
-  auto *tokens = inputs.data<int32_t>(block, StepInput::Tokens);
-  auto *positions = inputs.data<int32_t>(block, StepInput::Positions);
-  auto *slots = inputs.data<int32_t>(block, StepInput::Slots);
-  auto *query_start = inputs.data<int32_t>(block, StepInput::QueryStart);
-  auto *kv_len = inputs.data<int32_t>(block, StepInput::KvLen);
-  auto *table = inputs.data<int32_t>(block, StepInput::BlockTable);
+InputWriter::InputWriter(const StepInputs &inputs, std::byte *block)
+    : inputs_(inputs), block_(block),
+      table_rows_(static_cast<size_t>(inputs.max_sequences())) {}
+
+void InputWriter::write(const Batch &batch, const KvCacheManager &kv_cache) {
+  auto *tokens = data<int32_t>(StepInput::Tokens);
+  auto *positions = data<int32_t>(StepInput::Positions);
+  auto *slots = data<int32_t>(StepInput::Slots);
+  auto *query_start = data<int32_t>(StepInput::QueryStart);
+  auto *kv_len = data<int32_t>(StepInput::KvLen);
   int row = 0;
-  for (const BatchEntry &entry : batch.entries) {
+  for (size_t i = 0; i < batch.entries.size(); ++i) {
+    const BatchEntry &entry = batch.entries[i];
     const Sequence &sequence = *entry.sequence;
-    *query_start++ = row;
-    *kv_len++ = sequence.num_computed_tokens + entry.num_tokens;
-    std::copy(sequence.blocks.begin(), sequence.blocks.end(), table);
-    std::fill(table + sequence.blocks.size(), table + table_width, 0);
-    table += table_width;
+    query_start[i] = row;
+    kv_len[i] = sequence.num_computed_tokens + entry.num_tokens;
+    write_table_row(i, sequence.blocks);
     for (int position = sequence.num_computed_tokens,
              end = position + entry.num_tokens;
          position < end; ++position, ++row) {
@@ -29,20 +29,38 @@ void write_step_inputs(const StepInputs &inputs, std::byte *block,
       slots[row] = kv_cache.slot(sequence, position);
     }
   }
-  *query_start = row;
+  query_start[batch.entries.size()] = row;
+  write_sampling(batch);
+}
 
+// A decode changes its row once in block_size steps, and the table is by far
+// the largest input.
+void InputWriter::write_table_row(size_t row, const BlockTable &blocks) {
+  TableRow &there = table_rows_[row];
+  if (there.version == blocks.version())
+    return;
+  auto *target =
+      data<int32_t>(StepInput::BlockTable) +
+      static_cast<ptrdiff_t>(row) * ptrdiff_t{inputs_.max_blocks_per_seq()};
+  std::copy(blocks.begin(), blocks.end(), target);
+  if (there.size > blocks.size())
+    std::fill(target + blocks.size(), target + there.size, 0);
+  there = {blocks.version(), blocks.size()};
+}
+
+void InputWriter::write_sampling(const Batch &batch) {
   static const SamplingParams greedy = [] {
     SamplingParams params;
     params.temperature = 0;
     return params;
   }();
-  auto *logit_rows = inputs.data<int32_t>(block, StepInput::LogitRows);
-  auto *temperature = inputs.data<float>(block, StepInput::Temperature);
-  auto *top_p = inputs.data<float>(block, StepInput::TopP);
-  auto *min_p = inputs.data<float>(block, StepInput::MinP);
-  auto *top_k = inputs.data<int32_t>(block, StepInput::TopK);
-  auto *seed = inputs.data<uint64_t>(block, StepInput::Seed);
-  auto *sample_index = inputs.data<uint32_t>(block, StepInput::SampleIndex);
+  auto *logit_rows = data<int32_t>(StepInput::LogitRows);
+  auto *temperature = data<float>(StepInput::Temperature);
+  auto *top_p = data<float>(StepInput::TopP);
+  auto *min_p = data<float>(StepInput::MinP);
+  auto *top_k = data<int32_t>(StepInput::TopK);
+  auto *seed = data<uint64_t>(StepInput::Seed);
+  auto *sample_index = data<uint32_t>(StepInput::SampleIndex);
   for (size_t i = 0; i < batch.logit_rows.size(); ++i) {
     const LogitRow &want = batch.logit_rows[i];
     const SamplingParams &params = want.params ? *want.params : greedy;
@@ -59,12 +77,10 @@ void write_step_inputs(const StepInputs &inputs, std::byte *block,
 // Padding is sequences of one token of id 0 in block 0, which belongs to
 // nobody: for a kernel they are like all others, so it needs no mask, and each
 // of them writes the same K and V to the same slot. Nobody reads their results.
-void pad_step_inputs(const StepInputs &inputs, std::byte *block,
-                     int num_sequences, int rows) {
-  const int64_t table_width = inputs.max_blocks_per_seq();
+void InputWriter::pad(int num_sequences, int rows) {
   auto fill = [&]<class T>(StepInput input, T value) {
-    T *data = inputs.data<T>(block, input);
-    std::fill(data + num_sequences, data + rows, value);
+    T *values = data<T>(input);
+    std::fill(values + num_sequences, values + rows, value);
   };
   fill(StepInput::Tokens, int32_t{0});
   fill(StepInput::Positions, int32_t{0});
@@ -76,15 +92,14 @@ void pad_step_inputs(const StepInputs &inputs, std::byte *block,
   fill(StepInput::TopK, int32_t{0});
   fill(StepInput::Seed, uint64_t{0});
   fill(StepInput::SampleIndex, int32_t{0});
-  auto *logit_rows = inputs.data<int32_t>(block, StepInput::LogitRows);
-  auto *query_start = inputs.data<int32_t>(block, StepInput::QueryStart);
+  auto *logit_rows = data<int32_t>(StepInput::LogitRows);
+  auto *query_start = data<int32_t>(StepInput::QueryStart);
   for (int row = num_sequences; row < rows; ++row) {
     logit_rows[row] = row;
     query_start[row + 1] = row + 1;
   }
-  auto *table = inputs.data<int32_t>(block, StepInput::BlockTable);
-  std::fill(table + ptrdiff_t{num_sequences} * table_width,
-            table + ptrdiff_t{rows} * table_width, 0);
+  for (int row = num_sequences; row < rows; ++row)
+    write_table_row(static_cast<size_t>(row), {});
 }
 
 } // namespace llmc

@@ -1,7 +1,6 @@
 #include "model_runner.h"
 
 #include "error.h"
-#include "input_writer.h"
 
 #include <algorithm>
 #include <cstring>
@@ -34,8 +33,9 @@ ModelRunner::ModelRunner(std::unique_ptr<Backend> backend,
       inputs_(max_sizes(limits_, plan_)) {
   upload_weights(manifest, weights);
   memory_.arena = backend_->allocate(plan_.arena_bytes, "activation arena");
-  step_block_ = backend_->allocate_step_block(inputs_.bytes());
-  memory_.step_block = step_block_.device;
+  StepBlock step_block = backend_->allocate_step_block(inputs_.bytes());
+  memory_.step_block = step_block.device;
+  input_writer_.emplace(inputs_, step_block.staging);
   allocate_kv_cache(limits_,
                     kv_cache); // last: it takes a share of what is left
   // What steps fetch; scoring may want more rows once.
@@ -105,11 +105,11 @@ void ModelRunner::run(const Batch &batch, const KvCacheManager &kv_cache) {
          batch.size(), " sequences and ", num_rows_,
          " logit rows exceeds the engine's limits");
   backend_->wait_for_staging();
-  write_step_inputs(inputs_, step_block_.staging, batch, kv_cache);
+  input_writer_->write(batch, kv_cache);
   bool one_row_each =
       batch.num_tokens == batch.size() && num_rows_ == batch.size();
   if (int rows = one_row_each ? executor_->replay_rows(batch.size()) : 0) {
-    pad_step_inputs(inputs_, step_block_.staging, batch.size(), rows);
+    input_writer_->pad(batch.size(), rows);
     executor_->replay(rows, inputs_.used_bytes(rows));
     return;
   }
@@ -157,7 +157,7 @@ StepProfile ModelRunner::profile(int sequences, int tokens, int context,
     batch.want_logits(tokens - 1);
   }
   backend_->wait_for_staging();
-  write_step_inputs(inputs_, step_block_.staging, batch, kv_cache);
+  input_writer_->write(batch, kv_cache);
   return executor_->profile(
       {.T = batch.num_tokens, .S = sequences, .R = sequences, .NB = 0, .B = 0},
       inputs_.used_bytes(sequences), repeats);

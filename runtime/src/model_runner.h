@@ -4,6 +4,7 @@
 
 #include "backend.h"
 #include "batch.h"
+#include "input_writer.h"
 #include "kv_cache_manager.h"
 #include "plan_executor.h"
 #include "safetensors.h"
@@ -12,6 +13,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -65,7 +67,7 @@ private:
   int vocab_size_;
   Limits limits_;
   StepInputs inputs_;
-  StepBlock step_block_;
+  std::optional<InputWriter> input_writer_;
   PlanMemory memory_;
   int num_blocks_ = 0;
   size_t weight_bytes_ = 0;

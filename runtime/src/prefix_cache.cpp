@@ -24,15 +24,25 @@ PrefixCache::PrefixCache(int num_blocks, int block_size)
 
 size_t PrefixCache::bucket(ContentId parent, uint64_t salt,
                            std::span<const int32_t> tokens) const {
+  // One multiplication a token: whole batches fill a block in the same step.
+  // Equal hashes cost a comparison and nothing else.
   uint64_t hash = mix(parent + 0x9e3779b97f4a7c15) ^ salt;
-  for (int32_t token : tokens)
-    hash = mix(hash + static_cast<uint32_t>(token) + 0x9e3779b97f4a7c15);
-  return static_cast<size_t>(hash) & (buckets_.size() - 1);
+  for (int32_t token : tokens) {
+    hash = (hash ^ static_cast<uint32_t>(token)) * 0x9e3779b97f4a7c15;
+    hash ^= hash >> 32;
+  }
+  return static_cast<size_t>(mix(hash)) & (buckets_.size() - 1);
 }
 
 PrefixCache::Entry PrefixCache::find(ContentId parent, uint64_t salt,
                                      std::span<const int32_t> tokens) const {
-  BlockId block = buckets_[bucket(parent, salt, tokens)];
+  return find(bucket(parent, salt, tokens), parent, salt, tokens);
+}
+
+PrefixCache::Entry PrefixCache::find(size_t bucket, ContentId parent,
+                                     uint64_t salt,
+                                     std::span<const int32_t> tokens) const {
+  BlockId block = buckets_[bucket];
   for (; block != 0; block = nodes_[static_cast<size_t>(block)].next) {
     const Node &node = nodes_[static_cast<size_t>(block)];
     if (node.parent == parent && node.salt == salt &&
@@ -45,10 +55,11 @@ PrefixCache::Entry PrefixCache::find(ContentId parent, uint64_t salt,
 PrefixCache::Entry PrefixCache::insert(ContentId parent, uint64_t salt,
                                        std::span<const int32_t> tokens,
                                        BlockId block) {
-  if (Entry known = find(parent, salt, tokens); known.block != 0)
+  size_t place = bucket(parent, salt, tokens);
+  if (Entry known = find(place, parent, salt, tokens); known.block != 0)
     return known;
   forget(block);
-  BlockId &head = buckets_[bucket(parent, salt, tokens)];
+  BlockId &head = buckets_[place];
   nodes_[static_cast<size_t>(block)] = {next_content_, parent, salt, head};
   head = block;
   std::ranges::copy(tokens, tokens_.begin() +

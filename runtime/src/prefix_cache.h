@@ -45,6 +45,8 @@ private:
     uint64_t salt = 0;
     BlockId next = 0; // in its bucket
   };
+  Entry find(size_t bucket, ContentId parent, uint64_t salt,
+             std::span<const int32_t> tokens) const;
   size_t bucket(ContentId parent, uint64_t salt,
                 std::span<const int32_t> tokens) const;
   std::span<const int32_t> tokens_of(BlockId block) const {

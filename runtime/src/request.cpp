@@ -7,11 +7,13 @@ namespace llmc {
 
 void RequestStream::push(llmc_token token, llmc_finish finish) {
   if (callback_) {
-    {
+    if (finish != LLMC_RUNNING) {
       std::lock_guard lock(mutex_);
       finish_ = finish;
     }
     callback_(user_, &token, 1, finish);
+    if (finish == LLMC_RUNNING)
+      return; // who waits, waits for the end
   } else {
     std::lock_guard lock(mutex_);
     tokens_.push_back(token);

@@ -1,7 +1,7 @@
 #pragma once
 // Tokens of one sequence and how far its KV cache has come.
 
-#include "block_pool.h"
+#include "block_table.h"
 
 #include <cstdint>
 #include <vector>
@@ -13,8 +13,7 @@ struct Sequence {
   int num_prompt_tokens = 0;
   int num_computed_tokens =
       0; // tokens whose K and V are in the cache; chases tokens.size()
-  std::vector<BlockId>
-      blocks; // block i holds positions [i * block_size, (i + 1) * block_size)
+  BlockTable blocks; // block i holds positions [i * block_size, (i + 1) * block_size)
 
   // Prefix reuse: kept by KvCacheManager.
   uint64_t cache_salt = 0;    // only sequences of the same salt share blocks

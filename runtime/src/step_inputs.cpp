@@ -43,7 +43,7 @@ std::optional<StepInput> step_input_from_name(std::string_view name) {
 }
 
 StepInputs::StepInputs(const Sizes &max_sizes)
-    : max_blocks_per_seq_(max_sizes.B) {
+    : max_blocks_per_seq_(max_sizes.B), max_sequences_(max_sizes.S) {
   for (const StepInputInfo &row : kInputs) {
     offsets_[static_cast<int>(row.id)] = bytes_;
     size_t size =

@@ -51,6 +51,7 @@ public:
 
   size_t bytes() const { return bytes_; }
   int64_t max_blocks_per_seq() const { return max_blocks_per_seq_; }
+  int64_t max_sequences() const { return max_sequences_; }
   size_t used_bytes(int64_t num_sequences)
       const; // prefix of the block that a step of so many sequences needs
   size_t offset(StepInput input) const {
@@ -64,7 +65,7 @@ public:
 private:
   std::array<size_t, kNumStepInputs> offsets_{};
   size_t bytes_ = 0;
-  int64_t max_blocks_per_seq_;
+  int64_t max_blocks_per_seq_, max_sequences_;
 };
 
 } // namespace llmc

@@ -27,6 +27,7 @@ SUBCOMMANDS = {
     "run": "complete one prompt",
     "chat": "talk to a model",
     "bench": "measure how fast an engine runs, kernel by kernel with --profile",
+    "eval": "measure quality: perplexity, agreement with a reference, multiple-choice accuracy",
     "inspect": "show what is in an engine",
     "refit": "bind the weights of a checkpoint to a stripped engine",
 }

@@ -14,6 +14,7 @@ The same script serves host and GPU engines; with CUDA, transformers runs on the
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import hashlib
 import json
 import statistics
@@ -21,10 +22,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 import transformers
 
+from llmc.compiler.evaluation import Agreement
 from llmc.runtime import SamplingParams, load_engine
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "python"))
@@ -63,44 +64,14 @@ def greedy_of(model: Any, prompt: list[int], count: int) -> list[int]:
     return out[0, len(prompt) :].tolist()
 
 
-class Comparison:
-    """Agreement of logits with the reference's, summed over windows."""
-
-    def __init__(self) -> None:
-        self.rows = self.agree = 0
-        self.difference = self.largest = self.divergence = self.loss = 0.0
-
-    def add(self, logits: torch.Tensor, reference: torch.Tensor, targets: torch.Tensor) -> None:
-        """logits and reference [rows, vocab] in float32; targets [rows] are the next tokens."""
-        logp, logq = reference.log_softmax(-1), logits.log_softmax(-1)
-        self.rows += len(logits)
-        self.agree += int((logits.argmax(-1) == reference.argmax(-1)).sum())
-        difference = (logits - reference).abs()
-        self.difference += difference.mean(-1).sum().item()
-        self.largest = max(self.largest, difference.max().item())
-        self.divergence += (logp.exp() * (logp - logq)).sum().item()
-        self.loss -= logq[torch.arange(len(targets)), targets].sum().item()
-
-    def report(self) -> dict[str, float]:
-        return {
-            "rows": self.rows,
-            "top1_agreement": self.agree / self.rows,
-            "mean_abs_logit_difference": self.difference / self.rows,
-            "max_abs_logit_difference": self.largest,
-            "kl_divergence": self.divergence / self.rows,
-            "perplexity": float(np.exp(self.loss / self.rows)),
-        }
-
-
 def teacher_forced(engine: Any, model: Any, half: Any, ids: list[int]) -> dict[str, Any]:
-    ours, theirs, own = Comparison(), Comparison(), Comparison()
+    totals = {"engine": Agreement(), "transformers_bf16": Agreement()}
     for start in range(0, len(ids) - WINDOW, WINDOW):
-        window, targets = ids[start : start + WINDOW], torch.tensor(ids[start + 1 : start + WINDOW + 1])
-        reference = logits_of(model, window)
-        ours.add(torch.from_numpy(engine.forward([window])[0]), reference, targets)
-        theirs.add(logits_of(half, window), reference, targets)
-        own.add(reference, reference, targets)
-    return {"engine": ours.report(), "transformers_bf16": theirs.report(), "transformers_f32": own.report()}
+        window, targets = ids[start : start + WINDOW], ids[start + 1 : start + WINDOW + 1]
+        reference = logits_of(model, window).numpy()
+        totals["engine"].add(engine.forward([window])[0], reference, targets)
+        totals["transformers_bf16"].add(logits_of(half, window).numpy(), reference, targets)
+    return {name: dataclasses.asdict(total.result()) for name, total in totals.items()}
 
 
 def common_prefix(a: list[int], b: list[int]) -> float:

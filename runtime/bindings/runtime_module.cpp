@@ -3,6 +3,7 @@
 // and a Python thread waits for it with the GIL released.
 
 #include "llmc/llmc.h"
+#include "load_options.h"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -119,36 +120,6 @@ private:
 
 using Ids =
     nb::ndarray<const int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-// What Python passes to load an engine; see llmc_engine_options.
-struct LoadOptions {
-  int num_threads, device;
-  int64_t kv_cache_tokens, kv_cache_bytes;
-  double free_memory_fraction;
-  int max_batch_size, max_num_tokens, policy, verify_weights;
-  std::optional<std::string> cuda_library;
-  bool cuda_graphs, enable_block_reuse;
-  int max_waiting;
-
-  // Valid while this lives.
-  llmc_engine_options options() const {
-    llmc_engine_options options = llmc_engine_options_default();
-    options.num_threads = num_threads;
-    options.device = device;
-    options.kv_cache_tokens = kv_cache_tokens;
-    options.kv_cache_bytes = kv_cache_bytes;
-    options.free_memory_fraction = free_memory_fraction;
-    options.max_batch_size = max_batch_size;
-    options.max_num_tokens = max_num_tokens;
-    options.policy = static_cast<llmc_policy>(policy);
-    options.verify_weights = static_cast<llmc_verify>(verify_weights);
-    options.cuda_library = cuda_library ? cuda_library->c_str() : nullptr;
-    options.cuda_graphs = cuda_graphs;
-    options.enable_block_reuse = enable_block_reuse;
-    options.max_waiting = max_waiting;
-    return options;
-  }
-};
 
 class Engine {
 public:
@@ -350,29 +321,7 @@ NB_MODULE(_runtime, m) {
       .def_prop_ro("reused_tokens", &Request::reused_tokens)
       .def("raise_error", &Request::raise_error);
 
-  nb::class_<LoadOptions>(m, "LoadOptions")
-      .def(
-          "__init__",
-          [](LoadOptions *self, int num_threads, int device,
-             int64_t kv_cache_tokens, int64_t kv_cache_bytes,
-             double free_memory_fraction, int max_batch_size,
-             int max_num_tokens, int policy, int verify_weights,
-             const std::optional<std::string> &cuda_library, bool cuda_graphs,
-             bool enable_block_reuse, int max_waiting) {
-            new (self) LoadOptions{num_threads,          device,
-                                   kv_cache_tokens,      kv_cache_bytes,
-                                   free_memory_fraction, max_batch_size,
-                                   max_num_tokens,       policy,
-                                   verify_weights,       cuda_library,
-                                   cuda_graphs,          enable_block_reuse,
-                                   max_waiting};
-          },
-          nb::kw_only(), "num_threads"_a = 0, "device"_a = 0,
-          "kv_cache_tokens"_a = 0, "kv_cache_bytes"_a = 0,
-          "free_memory_fraction"_a = 0.0, "max_batch_size"_a = 0,
-          "max_num_tokens"_a = 0, "policy"_a = 0, "verify_weights"_a = 0,
-          "cuda_library"_a = nb::none(), "cuda_graphs"_a = true,
-          "enable_block_reuse"_a = true, "max_waiting"_a = 0);
+  bind_load_options(m);
 
   nb::class_<Profiler>(m, "Profiler")
       .def(nb::init<const std::string &, const LoadOptions &>(), "path"_a,

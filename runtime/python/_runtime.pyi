@@ -23,23 +23,21 @@ class Request:
     def raise_error(self) -> None: ...
 
 class LoadOptions:
-    def __init__(
-        self,
-        *,
-        num_threads: int = 0,
-        device: int = 0,
-        kv_cache_tokens: int = 0,
-        kv_cache_bytes: int = 0,
-        free_memory_fraction: float = 0.0,
-        max_batch_size: int = 0,
-        max_num_tokens: int = 0,
-        policy: int = 0,
-        verify_weights: int = 0,
-        cuda_library: str | None = None,
-        cuda_graphs: bool = True,
-        enable_block_reuse: bool = True,
-        max_waiting: int = 0,
-    ) -> None: ...
+    num_threads: int
+    device: int
+    kv_cache_tokens: int
+    kv_cache_bytes: int
+    free_memory_fraction: float
+    max_batch_size: int
+    max_num_tokens: int
+    policy: int
+    verify_weights: int
+    cuda_library: str | None
+    cuda_graphs: bool
+    enable_block_reuse: bool
+    overlap: bool
+    max_waiting: int
+    def __init__(self) -> None: ...
 
 class Profiler:
     def __init__(self, path: str, options: LoadOptions) -> None: ...

@@ -43,6 +43,7 @@ class Engine:
         verify_weights: Literal["auto", "always", "never"] = "auto",
         cuda_library: str | None = None,
         cuda_graphs: bool = True,
+        overlap: bool = True,
     ) -> None:
         self.path = Path(path)
         self._native = _runtime.Engine(
@@ -55,6 +56,7 @@ class Engine:
                 verify_weights=verify_weights,
                 cuda_library=cuda_library,
                 cuda_graphs=cuda_graphs,
+                overlap=overlap,
             ),
         )
         self._request_ids = itertools.count()

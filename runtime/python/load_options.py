@@ -17,25 +17,27 @@ def load_options(
     verify_weights: str = "auto",
     cuda_library: str | None = None,
     cuda_graphs: bool = True,
+    overlap: bool = True,
 ) -> _runtime.LoadOptions:
     """Raises ValueError for a choice that does not exist."""
     kv = kv_cache_config or KvCacheConfig()
     scheduler = scheduler_config or SchedulerConfig()
-    return _runtime.LoadOptions(
-        num_threads=num_threads or 0,
-        device=device,
-        kv_cache_tokens=kv.max_tokens or 0,
-        kv_cache_bytes=kv.max_bytes or 0,
-        free_memory_fraction=kv.fraction or 0.0,
-        enable_block_reuse=kv.enable_block_reuse,
-        max_waiting=scheduler.max_waiting or 0,
-        max_batch_size=scheduler.max_batch_size or 0,
-        max_num_tokens=scheduler.max_num_tokens or 0,
-        policy=_choice("policy", scheduler.policy, POLICIES),
-        verify_weights=_choice("verify_weights", verify_weights, VERIFY),
-        cuda_library=cuda_library,
-        cuda_graphs=cuda_graphs,
-    )
+    options = _runtime.LoadOptions()
+    options.num_threads = num_threads or 0
+    options.device = device
+    options.kv_cache_tokens = kv.max_tokens or 0
+    options.kv_cache_bytes = kv.max_bytes or 0
+    options.free_memory_fraction = kv.fraction or 0.0
+    options.enable_block_reuse = kv.enable_block_reuse
+    options.max_waiting = scheduler.max_waiting or 0
+    options.max_batch_size = scheduler.max_batch_size or 0
+    options.max_num_tokens = scheduler.max_num_tokens or 0
+    options.policy = _choice("policy", scheduler.policy, POLICIES)
+    options.verify_weights = _choice("verify_weights", verify_weights, VERIFY)
+    options.cuda_library = cuda_library
+    options.cuda_graphs = cuda_graphs
+    options.overlap = overlap
+    return options
 
 
 def _choice(name: str, value: str, choices: Mapping[str, int]) -> int:

@@ -41,6 +41,19 @@ struct StepBlock {
   uint64_t device = 0;
 };
 
+// A copy on the device.
+struct DeviceCopy {
+  uint64_t target, source;
+  size_t bytes;
+};
+
+// What a step does before its launches: uploads the first `bytes` of the step
+// block, then copies.
+struct StepUpload {
+  size_t bytes;
+  std::span<const DeviceCopy> copies;
+};
+
 struct GraphStats {
   int64_t num_graphs = 0;   // steps recorded
   int64_t num_launches = 0; // steps replayed
@@ -77,10 +90,11 @@ public:
   // reading it for the step before.
   virtual void wait_for_staging() = 0;
 
-  // A step: upload the first `input_bytes` of the step block, run the launches
-  // in order. Returns at once or when done.
+  // A step: upload, then the launches in order. Steps run one after the other.
   virtual void run(std::span<const PreparedLaunch> launches,
-                   size_t input_bytes) = 0;
+                   const StepUpload &upload) = 0;
+  // run() returns at once and not when the step is done.
+  virtual bool is_asynchronous() const { return false; }
 
   // A step can be recorded as a graph and replayed: it costs the host one
   // launch then. Recordings are told apart by `key`. A device without them
@@ -90,7 +104,7 @@ public:
   // Nothing runs. False when the device refuses: run() the launches then.
   virtual bool record(int, std::span<const PreparedLaunch>) { return false; }
   // Like run() of what was recorded: addresses and integers are those of then.
-  virtual void replay(int, size_t) {}
+  virtual void replay(int, const StepUpload &) {}
   virtual GraphStats graph_stats() const { return {}; }
 
   // Seconds of one pass over the launches, which are in the stream back to
@@ -102,12 +116,23 @@ public:
   // bytes together: the ceiling of kernels that move bytes.
   virtual double copy_bandwidth() = 0;
 
-  // Makes room for outputs of so many bytes, so that a step allocates nothing.
+  // Room for outputs of so many bytes, so that a step allocates nothing: of
+  // fetch(), and of each of the two slots of start_fetch().
   virtual void reserve_output(size_t bytes) = 0;
+  virtual void reserve_slots(size_t bytes) = 0;
 
-  // Waits for the step and returns its output in host memory, valid until the
+  // Queues the copy of an output (perhaps of no bytes) behind the steps so far.
+  // finish_fetch() waits for it, not for later steps; its result is valid until
+  // the slot is used again.
+  virtual void start_fetch(int slot, uint64_t address, size_t bytes) = 0;
+  virtual const void *finish_fetch(int slot) = 0;
+
+  // Waits for all steps and returns an output in host memory, valid until the
   // next run.
   virtual const void *fetch(uint64_t address, size_t bytes) = 0;
+
+  // Why nothing can be computed any more; empty while it can.
+  virtual std::string why_lost() const { return {}; }
 
   // Threads for host-side work (sampling). Never null.
   virtual ThreadPool &thread_pool() = 0;
@@ -118,8 +143,9 @@ struct HostOptions {
 };
 struct CudaOptions {
   int device = 0;
-  std::string library; // empty: $LLMC_CUDA_LIBRARY, else libcuda.so.1
-  bool graphs = true;  // replay decode steps
+  std::string library;      // empty: $LLMC_CUDA_LIBRARY, else libcuda.so.1
+  bool graphs = true;       // replay decode steps
+  double stall_seconds = 0; // a step that takes longer is given up; 0: none
 };
 
 // Both check the target first: LLMC_UNSUPPORTED names what the engine needs,

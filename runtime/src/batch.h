@@ -17,6 +17,9 @@ struct BatchEntry {
   int num_tokens;   // computed in this step, from sequence->num_computed_tokens
                     // on
   Request *request; // null for teacher-forced scoring
+  // The logit row of the step before that samples this entry's only token: it
+  // is on the device and nowhere else yet. -1: the sequence has it.
+  int pending_row = -1;
 };
 
 struct LogitRow {
@@ -30,16 +33,19 @@ struct Batch {
   std::vector<BatchEntry> entries;
   std::vector<LogitRow> logit_rows;
   int num_tokens = 0;
+  int slot = 0;            // 0 or 1: where the step's output goes
+  bool needs_host = false; // see needs_host() of sampling parameters
 
   bool empty() const { return entries.empty(); }
   void clear() {
     entries.clear();
     logit_rows.clear();
     num_tokens = 0;
+    needs_host = false;
   }
   int size() const { return static_cast<int>(entries.size()); }
   void add(Sequence &sequence, int count, Request *request = nullptr) {
-    entries.push_back({&sequence, count, request});
+    entries.push_back({&sequence, count, request, -1});
     num_tokens += count;
   }
   // Logits after token `offset` of the entry added last.

@@ -115,6 +115,7 @@ llmc_engine_options llmc_engine_options_default(void) {
   options.verify_weights = LLMC_VERIFY_AUTO;
   options.cuda_graphs = 1;
   options.enable_block_reuse = 1;
+  options.overlap = 1;
   return options;
 }
 

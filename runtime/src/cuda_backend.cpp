@@ -3,14 +3,16 @@
 #include "backend.h"
 #include "cuda_driver.h"
 #include "cuda_graphs.h"
+#include "cuda_stream.h"
+#include "cuda_target.h"
 #include "cuda_timing.h"
 #include "error.h"
 #include "thread_pool.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cstdio>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 namespace llmc {
@@ -22,25 +24,6 @@ using namespace cuda;
 // Weights go through two pinned buffers, so that reading one from the page
 // cache overlaps copying the other.
 constexpr size_t kStagingBytes = size_t{16} << 20;
-
-// "sm_90a" runs on 9.0 exactly; "sm_90" on 9.x with x >= 0 of the same major
-// version.
-bool runs_on(const std::string &arch, int major, int minor, int &needed_major,
-             int &needed_minor) {
-  std::string digits;
-  for (char c : arch)
-    if (std::isdigit(static_cast<unsigned char>(c)))
-      digits += c;
-  if (!arch.starts_with("sm_") || digits.size() < 2)
-    fail(LLMC_BAD_ENGINE,
-         "manifest.json: target.arch: expected sm_<number>, found ", arch,
-         "; recompile the engine");
-  needed_major = std::stoi(digits.substr(0, digits.size() - 1));
-  needed_minor = digits.back() - '0';
-  if (!std::isdigit(static_cast<unsigned char>(arch.back())))
-    return major == needed_major && minor == needed_minor;
-  return major == needed_major && minor >= needed_minor;
-}
 
 class CudaBackend final : public Backend {
 public:
@@ -54,22 +37,23 @@ public:
       fail(LLMC_INVALID_ARGUMENT, "device ", options.device,
            " does not exist: this machine has ", count, " GPUs");
     check(driver_.cuDeviceGet(&device_, options.device), "cannot open the GPU");
-    check_target(target);
+    check_target(driver_, device_, target);
     check(driver_.cuDevicePrimaryCtxRetain(&context_, device_),
           "cannot open a context on the GPU");
     make_current();
-    check(driver_.cuStreamCreate(&stream_, kStreamNonBlocking),
-          "cannot create a stream");
-    check(driver_.cuEventCreate(&staging_free_, kEventDisableTiming),
-          "cannot create an event");
+    stream_.emplace(driver_, options.stall_seconds);
+    staging_free_ = stream_->make_marker();
+    output_ready_ = stream_->make_marker();
+    for (Slot &slot : slots_)
+      slot.ready = stream_->make_marker();
   }
 
   ~CudaBackend() override {
     if (!context_)
       return;
     driver_.cuCtxSetCurrent(context_);
-    if (stream_)
-      driver_.cuStreamSynchronize(stream_);
+    if (stream_ && is_stalled())
+      return; // to give anything back would wait for it
     graphs_.clear();
     for (Module module : modules_)
       driver_.cuModuleUnload(module);
@@ -77,10 +61,7 @@ public:
       driver_.cuMemFree_v2(address);
     for (void *address : pinned_)
       driver_.cuMemFreeHost(address);
-    if (staging_free_)
-      driver_.cuEventDestroy_v2(staging_free_);
-    if (stream_)
-      driver_.cuStreamDestroy_v2(stream_);
+    stream_.reset();
     driver_.cuDevicePrimaryCtxRelease_v2(device_);
   }
 
@@ -102,7 +83,7 @@ public:
            " bytes of GPU memory for the ", what, ": ",
            driver_.error_text(result), " (", free_memory(), " bytes free)");
     allocations_.push_back(address);
-    check(driver_.cuMemsetD8Async(address, 0, bytes, stream_),
+    check(driver_.cuMemsetD8Async(address, 0, bytes, *stream_),
           concat("cannot clear the ", what));
     return address;
   }
@@ -117,10 +98,10 @@ public:
       // One stream, two buffers: when this buffer's turn comes again its
       // previous copy must be over.
       if (std::exchange(in_flight_[next_], false))
-        check(driver_.cuStreamSynchronize(stream_),
+        check(driver_.cuStreamSynchronize(*stream_),
               "cannot copy weights to the GPU");
       std::memcpy(staging_[next_], source.data(), n);
-      check(driver_.cuMemcpyHtoDAsync_v2(target, staging_[next_], n, stream_),
+      check(driver_.cuMemcpyHtoDAsync_v2(target, staging_[next_], n, *stream_),
             "cannot copy weights to the GPU");
       in_flight_[next_] = true;
       next_ ^= 1;
@@ -131,7 +112,7 @@ public:
 
   void finish_uploads() override {
     make_current();
-    check(driver_.cuStreamSynchronize(stream_),
+    check(driver_.cuStreamSynchronize(*stream_),
           "cannot copy weights to the GPU");
     for (std::byte *&buffer : staging_) {
       if (!buffer)
@@ -188,39 +169,20 @@ public:
   EncodedTensorMap encode_tensor_map(const TensorMapArg &map, uint64_t base,
                                      const Sizes &sizes) override {
     make_current();
-    uint64_t shape[5], strides[5];
-    uint32_t element_strides[5] = {1, 1, 1, 1, 1};
-    for (size_t i = 0; i < map.shape.size(); ++i)
-      shape[i] = static_cast<uint64_t>(map.shape[i].evaluate(sizes));
-    for (size_t i = 0; i < map.strides.size(); ++i)
-      strides[i] = static_cast<uint64_t>(map.strides[i].evaluate(sizes));
-    auto log2_step = [](int bytes, int first) {
-      return bytes == 0 ? 0 : bytes == first ? 1 : bytes == 2 * first ? 2 : 3;
-    };
-    EncodedTensorMap encoded{};
-    check(driver_.cuTensorMapEncodeTiled(
-              &encoded, tensor_map_type(map.dtype),
-              static_cast<unsigned>(map.shape.size()),
-              reinterpret_cast<void *>(base), shape, strides, map.box.data(),
-              element_strides,
-              /*interleave=*/0, log2_step(map.swizzle, 32),
-              log2_step(map.l2_promotion, 64),
-              /*fill=*/0),
-          "cannot encode a tensor map of the plan");
-    return encoded;
+    return cuda::encode_tensor_map(driver_, map, base, sizes);
   }
 
   void wait_for_staging() override {
     make_current();
     // Also where an error of the step before comes to light.
-    if (Result result = driver_.cuEventSynchronize(staging_free_))
+    if (Result result = stream_->wait(staging_free_))
       fail_step(result);
   }
 
   void run(std::span<const PreparedLaunch> launches,
-           size_t input_bytes) override {
+           const StepUpload &upload) override {
     make_current();
-    upload_inputs(input_bytes);
+    upload_inputs(upload);
     for (const PreparedLaunch &launch : launches)
       launch_kernel(launch);
     last_ = launches.empty()
@@ -234,7 +196,7 @@ public:
   }
   bool record(int key, std::span<const PreparedLaunch> launches) override {
     make_current();
-    std::string refusal = graphs_.record(key, stream_, launches);
+    std::string refusal = graphs_.record(key, *stream_, launches);
     if (!refusal.empty())
       std::fprintf(stderr,
                    "llmc: decode steps run without CUDA graphs from now on, "
@@ -242,23 +204,24 @@ public:
                    refusal.c_str());
     return refusal.empty();
   }
-  void replay(int key, size_t input_bytes) override {
+  void replay(int key, const StepUpload &upload) override {
     make_current();
-    upload_inputs(input_bytes);
+    upload_inputs(upload);
     last_ = nullptr;
-    if (Result result = graphs_.replay(key, stream_))
+    if (Result result = graphs_.replay(key, *stream_))
       fail(LLMC_DEVICE_ERROR, "cannot launch the graph of a step of ", key,
-           " tokens: ", driver_.error_text(result));
+           " tokens: ", stream_->text(result));
   }
+  bool is_asynchronous() const override { return true; }
   GraphStats graph_stats() const override { return graphs_.stats(); }
 
   double time(std::span<const PreparedLaunch> launches, int repeats) override {
     make_current();
-    return time_launches(driver_, stream_, launches, repeats);
+    return time_launches(driver_, *stream_, launches, repeats);
   }
   double copy_bandwidth() override {
     make_current();
-    return time_copy(driver_, stream_);
+    return time_copy(driver_, *stream_);
   }
 
   void reserve_output(size_t bytes) override {
@@ -278,21 +241,51 @@ public:
   const void *fetch(uint64_t address, size_t bytes) override {
     make_current();
     reserve_output(bytes); // scoring may want more rows than a batch has
-    check(driver_.cuMemcpyDtoHAsync_v2(output_, address, bytes, stream_),
-          "cannot read a step's output");
-    if (Result result = driver_.cuStreamSynchronize(stream_))
+    copy_output(output_, address, bytes, output_ready_);
+    if (Result result = stream_->wait(output_ready_))
       fail_step(result);
     return output_;
   }
 
+  void reserve_slots(size_t bytes) override {
+    for (Slot &slot : slots_)
+      slot.output = pin(bytes);
+  }
+  void start_fetch(int slot, uint64_t address, size_t bytes) override {
+    make_current();
+    copy_output(slots_[slot].output, address, bytes, slots_[slot].ready);
+  }
+  const void *finish_fetch(int slot) override {
+    make_current();
+    if (Result result = stream_->wait(slots_[slot].ready))
+      fail_step(result);
+    return slots_[slot].output;
+  }
+
+  std::string why_lost() const override { return stream_->why_lost(); }
   ThreadPool &thread_pool() override { return pool_; }
 
 private:
-  void check(Result result, const std::string &what) const {
-    driver_.check(result, what);
+  struct Slot { // an output of a step on its way to the host
+    void *output = nullptr;
+    Marker ready;
+  };
+
+  // After waiting for whatever runs.
+  bool is_stalled() {
+    if (stream_->is_stalled())
+      return true;
+    if (driver_.cuEventRecord(output_ready_.event, *stream_) == 0)
+      stream_->wait({output_ready_.event, /*recorded=*/true});
+    return stream_->is_stalled();
   }
-  [[noreturn]] void fail_step(Result result) const {
-    fail(LLMC_DEVICE_ERROR, "a step failed: ", driver_.error_text(result),
+  void check(Result result, const std::string &what) {
+    if (result)
+      fail(LLMC_DEVICE_ERROR, what, ": ",
+           stream_ ? stream_->text(result) : driver_.error_text(result));
+  }
+  [[noreturn]] void fail_step(Result result) {
+    fail(LLMC_DEVICE_ERROR, "a step failed: ", stream_->text(result),
          last_ ? "; its last kernel was " + last_->description->name
                : "; it ran as a CUDA graph, load the engine without them",
          "; CUDA_LAUNCH_BLOCKING=1 names the kernel at fault");
@@ -300,23 +293,6 @@ private:
   void make_current() {
     check(driver_.cuCtxSetCurrent(context_),
           "cannot use the GPU from this thread");
-  }
-
-  void check_target(const TargetInfo &target) {
-    int major = 0, minor = 0, needed_major = 0, needed_minor = 0;
-    check(
-        driver_.cuDeviceGetAttribute(&major, kComputeCapabilityMajor, device_),
-        "cannot read the GPU's architecture");
-    check(
-        driver_.cuDeviceGetAttribute(&minor, kComputeCapabilityMinor, device_),
-        "cannot read the GPU's architecture");
-    char name[128] = "GPU";
-    driver_.cuDeviceGetName(name, sizeof(name), device_);
-    if (!runs_on(target.arch, major, minor, needed_major, needed_minor))
-      fail(LLMC_UNSUPPORTED, "the engine is for ", target.arch,
-           " (compute capability ", needed_major, ".", needed_minor,
-           "), this GPU is ", name, " with ", major, ".", minor,
-           "; recompile it with `llmc compile --target sm_", major, minor, "`");
   }
 
   void *pin(size_t bytes) {
@@ -329,42 +305,34 @@ private:
     return address;
   }
 
-  static int tensor_map_type(DType dtype) {
-    switch (dtype) {
-    case DType::F32:
-      return kMapF32;
-    case DType::F16:
-      return kMapF16;
-    case DType::BF16:
-      return kMapBF16;
-    case DType::I32:
-      return kMapI32;
-    case DType::I64:
-      return kMapI64;
-    case DType::U64:
-      return kMapU64;
-    default:
-      return kMapU8; // one-byte types move as bytes
-    }
-  }
-
   void launch_kernel(const PreparedLaunch &prepared) {
     const Kernel &kernel =
         *static_cast<const LoadedKernel *>(prepared.kernel)->description;
-    if (Result result = launch(driver_, stream_, prepared))
+    if (Result result = launch(driver_, *stream_, prepared))
       fail(LLMC_DEVICE_ERROR, "cannot launch kernel ", kernel.name, " (grid ",
            prepared.grid[0], "x", prepared.grid[1], "x", prepared.grid[2],
            ", block ", kernel.block[0], "x", kernel.block[1], "x",
            kernel.block[2], ", shared ", kernel.shared_bytes,
-           " bytes): ", driver_.error_text(result));
+           " bytes): ", stream_->text(result));
   }
 
-  void upload_inputs(size_t bytes) {
+  void upload_inputs(const StepUpload &upload) {
     check(driver_.cuMemcpyHtoDAsync_v2(step_block_.device, step_block_.staging,
-                                       bytes, stream_),
+                                       upload.bytes, *stream_),
           "cannot upload step inputs");
-    check(driver_.cuEventRecord(staging_free_, stream_),
-          "cannot record an event");
+    stream_->record(staging_free_);
+    for (const DeviceCopy &copy : upload.copies)
+      check(driver_.cuMemcpyDtoDAsync_v2(copy.target, copy.source, copy.bytes,
+                                         *stream_),
+            "cannot pass on the tokens of the step before");
+  }
+
+  void copy_output(void *target, uint64_t address, size_t bytes,
+                   Marker &ready) {
+    if (bytes > 0)
+      check(driver_.cuMemcpyDtoHAsync_v2(target, address, bytes, *stream_),
+            "cannot read a step's output");
+    stream_->record(ready);
   }
 
   const Driver driver_;
@@ -373,8 +341,10 @@ private:
   ThreadPool pool_;
   Device device_ = 0;
   Context context_ = nullptr;
-  Stream stream_ = nullptr;
-  Event staging_free_ = nullptr; // the last copy of step inputs is over
+  std::optional<WatchedStream> stream_;
+  Marker staging_free_; // the last copy of step inputs is over
+  Marker output_ready_;
+  Slot slots_[2];
   std::vector<DevicePtr> allocations_;
   std::vector<void *> pinned_;
   std::vector<Module> modules_;

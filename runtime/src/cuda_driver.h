@@ -9,6 +9,7 @@
 namespace llmc::cuda {
 
 using Result = int; // CUresult; 0 is success
+inline constexpr Result kNotReady = 600;
 using Device = int;
 using DevicePtr = unsigned long long;
 struct ContextOpaque;
@@ -104,9 +105,11 @@ enum TensorMapType {
     (DevicePtr target, DevicePtr source, size_t bytes, Stream stream))         \
   X(Result, cuStreamCreate, (Stream * stream, unsigned flags))                 \
   X(Result, cuStreamSynchronize, (Stream stream))                              \
+  X(Result, cuStreamQuery, (Stream stream))                                    \
   X(Result, cuStreamDestroy_v2, (Stream stream))                               \
   X(Result, cuEventCreate, (Event * event, unsigned flags))                    \
   X(Result, cuEventRecord, (Event event, Stream stream))                       \
+  X(Result, cuEventQuery, (Event event))                                       \
   X(Result, cuEventSynchronize, (Event event))                                 \
   X(Result, cuEventElapsedTime, (float *milliseconds, Event start, Event end)) \
   X(Result, cuEventDestroy_v2, (Event event))                                  \

@@ -44,9 +44,10 @@ std::unique_ptr<Engine> Engine::load(const std::string &path,
       engine->runner_->num_blocks(), engine->manifest_.limits.block_size,
       options.enable_block_reuse != 0);
   engine->max_waiting_ = options.max_waiting;
-  engine->executor_ =
-      std::make_unique<Executor>(*engine->runner_, *engine->kv_cache_,
-                                 engine->config_, engine->manifest_.model);
+  engine->executor_ = std::make_unique<Executor>(
+      *engine->runner_, *engine->kv_cache_, engine->config_,
+      engine->manifest_.model,
+      ExecutorOptions{.overlap = options.overlap != 0});
   return engine;
 }
 

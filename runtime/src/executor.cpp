@@ -1,37 +1,18 @@
 #include "executor.h"
 
 #include "error.h"
-#include "sampler.h"
-#include "thread_pool.h"
+#include "stopwatch.h"
 
 #include <algorithm>
 #include <chrono>
 
 namespace llmc {
 
-namespace {
-
-class Stopwatch {
-public:
-  explicit Stopwatch(double &total)
-      : total_(total), start_(std::chrono::steady_clock::now()) {}
-  ~Stopwatch() {
-    total_ +=
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start_)
-            .count();
-  }
-
-private:
-  double &total_;
-  std::chrono::steady_clock::time_point start_;
-};
-
-} // namespace
-
 Executor::Executor(StepRunner &runner, KvCacheManager &kv_cache,
-                   const SchedulerConfig &config, const ModelInfo &model)
+                   const SchedulerConfig &config, const ModelInfo &model,
+                   const ExecutorOptions &options)
     : runner_(runner), kv_cache_(kv_cache), scheduler_(config, kv_cache),
-      model_(model) {
+      model_(model), overlap_(options.overlap && runner.overlaps()) {
   publish_stats();
   thread_ = std::thread([this] { loop(); });
 }
@@ -110,6 +91,8 @@ void Executor::loop() {
     run_score_jobs();
     if (scheduler_.has_work())
       step();
+    else if (in_flight_)
+      complete_in_flight(); // of requests that were cancelled meanwhile
   }
   end_all();
 }
@@ -118,7 +101,7 @@ bool Executor::wait_for_work() {
   std::unique_lock lock(mutex_);
   wake_.wait(lock, [&] {
     return stop_ || !incoming_.empty() || !score_jobs_.empty() ||
-           scheduler_.has_work();
+           scheduler_.has_work() || in_flight_;
   });
   for (auto &request : incoming_) {
     request->priority = request->stream->priority();
@@ -151,7 +134,6 @@ void Executor::follow_callers() {
 }
 
 void Executor::end_late() {
-  using Clock = std::chrono::steady_clock;
   if (next_deadline_ == Clock::time_point::max())
     return;
   Clock::time_point now = Clock::now();
@@ -199,6 +181,8 @@ void Executor::run_score_jobs() {
       job = std::move(score_jobs_.front());
       score_jobs_.pop_front();
     }
+    if (in_flight_)
+      complete_in_flight();
     try {
       Stopwatch watch(counters_.step_seconds);
       forward(job->sequences, job->limits, runner_, kv_cache_, job->logits);
@@ -208,135 +192,6 @@ void Executor::run_score_jobs() {
       job->done.set_exception(std::current_exception());
     }
   }
-}
-
-void Executor::step() {
-  const Batch &batch = scheduler_.schedule();
-  if (batch.empty())
-    return;
-  try {
-    {
-      Stopwatch watch(counters_.step_seconds);
-      runner_.run(batch, kv_cache_);
-      // Waits for a device that computes behind our back, so that the time is
-      // the step's and not the sampler's.
-      if (!batch.logit_rows.empty() && runner_.samples_on_device())
-        runner_.next_tokens();
-      else if (!batch.logit_rows.empty())
-        runner_.logits(0);
-    }
-    Stopwatch watch(counters_.sample_seconds);
-    sample(batch);
-  } catch (const Error &error) {
-    fail_batch(batch, error);
-    return;
-  } catch (const std::exception &error) {
-    fail_batch(batch, Error(LLMC_INTERNAL, error.what()));
-    return;
-  }
-  ++counters_.num_steps;
-  counters_.consecutive_failed_steps = 0;
-
-  for (const BatchEntry &entry : batch.entries)
-    if (entry.sequence->num_computed_tokens <
-            entry.sequence->num_prompt_tokens ||
-        entry.num_tokens > 1)
-      counters_.num_prompt_tokens += entry.num_tokens;
-  scheduler_.advance(batch);
-  emissions_.clear();
-  for (size_t row = 0; row < batch.logit_rows.size(); ++row) {
-    Request &request =
-        *batch.entries[static_cast<size_t>(batch.logit_rows[row].entry)]
-             .request;
-    llmc_token token = sampled_[row];
-    if (token.id < 0) {
-      scheduler_.finish(request);
-      failed_.push_back(request.stream);
-      continue;
-    }
-    request.sequence.tokens.push_back(token.id);
-    ++counters_.num_generated_tokens;
-    llmc_finish finish = stop_reason(request, token.id);
-    emissions_.push_back({request.stream.get(), token, finish});
-    if (finish != LLMC_RUNNING) {
-      keep_alive_.push_back(request.stream); // past remove_finished()
-      scheduler_.finish(request);
-    }
-  }
-  scheduler_.remove_finished();
-  publish_stats();
-  for (const Emission &emission : emissions_)
-    emission.stream->push(emission.token, emission.finish);
-  for (const auto &stream : failed_)
-    stream->finish(LLMC_FINISH_ERROR,
-                   Error(LLMC_DEVICE_ERROR,
-                         "the model produced logits that are not numbers (NaN "
-                         "or infinite); check the "
-                         "engine with `llmc eval`, it may be damaged or its "
-                         "precision too low"));
-  keep_alive_.clear();
-  failed_.clear();
-}
-
-void Executor::sample(const Batch &batch) {
-  size_t rows = batch.logit_rows.size();
-  sampled_.assign(rows, llmc_token{-1, 0});
-  if (rows == 0)
-    return;
-  if (runner_.samples_on_device()) {
-    std::span<const int32_t> ids = runner_.next_tokens();
-    bool any_logprob = false;
-    for (size_t i = 0; i < rows; ++i) {
-      sampled_[i].id = ids[i];
-      any_logprob |= batch.logit_rows[i].params->logprobs;
-    }
-    if (!any_logprob)
-      return;
-    for (size_t i = 0; i < rows; ++i)
-      if (batch.logit_rows[i].params->logprobs && sampled_[i].id >= 0)
-        sampled_[i].logprob =
-            logprob_of(runner_.logits(static_cast<int>(i)), sampled_[i].id);
-    return;
-  }
-  runner_.logits(0); // fetch before the threads share it
-  runner_.thread_pool().parallel_for(
-      static_cast<int64_t>(rows), [&](int64_t i) {
-        thread_local Sampler sampler;
-        const LogitRow &row = batch.logit_rows[static_cast<size_t>(i)];
-        SampledToken token = sampler.sample(runner_.logits(static_cast<int>(i)),
-                                            *row.params, row.sample_index);
-        sampled_[static_cast<size_t>(i)] = {token.id, token.logprob};
-      });
-}
-
-llmc_finish Executor::stop_reason(const Request &request, int32_t token) const {
-  auto contains = [&](const std::vector<int32_t> &ids) {
-    return std::find(ids.begin(), ids.end(), token) != ids.end();
-  };
-  if (!request.params.ignore_eos && contains(model_.eos_token_ids))
-    return LLMC_FINISH_STOP;
-  if (contains(request.params.stop_token_ids))
-    return LLMC_FINISH_STOP;
-  if (request.sequence.num_tokens() >= request.max_total_tokens)
-    return LLMC_FINISH_LENGTH;
-  return LLMC_RUNNING;
-}
-
-// The step's requests have an undefined cache now; everybody else goes on.
-void Executor::fail_batch(const Batch &batch, const Error &error) {
-  std::vector<std::shared_ptr<RequestStream>> streams;
-  for (const BatchEntry &entry : batch.entries) {
-    scheduler_.finish(*entry.request);
-    streams.push_back(entry.request->stream);
-  }
-  scheduler_.remove_finished();
-  // A device may report the failure of an earlier step only now.
-  kv_cache_.forget_prefixes();
-  ++counters_.num_failed_steps;
-  ++counters_.consecutive_failed_steps;
-  publish_stats();
-  for (const auto &stream : streams)
-    stream->finish(LLMC_FINISH_ERROR, error);
 }
 
 void Executor::end_all() {

@@ -10,6 +10,7 @@
 #include <condition_variable>
 #include <deque>
 #include <future>
+#include <initializer_list>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -17,10 +18,16 @@
 
 namespace llmc {
 
+struct ExecutorOptions {
+  // Start a step while the one before runs, when the runner can.
+  bool overlap = true;
+};
+
 class Executor {
 public:
   Executor(StepRunner &runner, KvCacheManager &kv_cache,
-           const SchedulerConfig &config, const ModelInfo &model);
+           const SchedulerConfig &config, const ModelInfo &model,
+           const ExecutorOptions &options = {});
   ~Executor(); // ends everything with LLMC_FINISH_CANCELLED and joins
 
   // Throws LLMC_REFUSED when max_waiting (0: no limit) requests wait already.
@@ -36,6 +43,8 @@ public:
   std::shared_ptr<Attention> attention() const { return attention_; }
 
 private:
+  using Clock = std::chrono::steady_clock;
+
   struct ScoreJob {
     std::span<const ForwardSequence> sequences;
     ForwardLimits limits;
@@ -56,10 +65,21 @@ private:
   void end_all_of(const std::vector<std::shared_ptr<Request>> &requests,
                   llmc_finish reason);
   void run_score_jobs();
+
+  // executor_step.cpp
   void step();
+  bool launch(const Batch &batch);
+  bool complete(const Batch &batch);
+  void complete_in_flight();
+  void wait_for(const Batch &batch);
   void sample(const Batch &batch);
+  void append(Request &request, llmc_token token);
   llmc_finish stop_reason(const Request &request, int32_t token) const;
-  void fail_batch(const Batch &batch, const Error &error);
+  void fail_batches(std::initializer_list<const Batch *> batches,
+                    const Error &error);
+  static Request &request_of(const Batch &batch, size_t row);
+  static Error as_error(const std::exception &error);
+
   void end_all();
   void publish_stats();
 
@@ -67,16 +87,17 @@ private:
   KvCacheManager &kv_cache_;
   Scheduler scheduler_;
   const ModelInfo &model_;
+  const bool overlap_;
+  const Batch *in_flight_ = nullptr; // started, its tokens not known yet
+  Clock::time_point busy_since_;     // the device has had work
   std::vector<llmc_token> sampled_;
-  std::vector<Emission> emissions_; // these and the next two only grow, so that
-                                    // a step allocates nothing
-  std::vector<std::shared_ptr<RequestStream>> keep_alive_, failed_;
-  llmc_engine_stats counters_{}; // executor thread only
+  std::vector<Emission> emissions_; // these only grow, so that a step allocates
+  std::vector<RequestStream *> failed_; // nothing
+  llmc_engine_stats counters_{};        // executor thread only
   const std::shared_ptr<Attention> attention_ = std::make_shared<Attention>(0);
   uint64_t attention_seen_ = 0;
   // No deadline lies before this one; those of ended requests may count.
-  std::chrono::steady_clock::time_point next_deadline_ =
-      std::chrono::steady_clock::time_point::max();
+  Clock::time_point next_deadline_ = Clock::time_point::max();
 
   mutable std::mutex mutex_;
   std::condition_variable wake_;

@@ -161,7 +161,11 @@ public:
 
   void wait_for_staging() override {} // run() returns when all is done
 
-  void run(std::span<const PreparedLaunch> launches, size_t) override {
+  void run(std::span<const PreparedLaunch> launches,
+           const StepUpload &upload) override {
+    for (const DeviceCopy &copy : upload.copies)
+      std::memcpy(reinterpret_cast<void *>(copy.target),
+                  reinterpret_cast<const void *>(copy.source), copy.bytes);
     struct Context {
       Entry entry;
       const uint64_t *slots;
@@ -182,8 +186,8 @@ public:
   }
 
   double time(std::span<const PreparedLaunch> launches, int repeats) override {
-    run(launches, 0); // brings the weights in
-    return median_seconds(repeats, [&] { run(launches, 0); });
+    run(launches, {}); // brings the weights in
+    return median_seconds(repeats, [&] { run(launches, {}); });
   }
 
   double copy_bandwidth() override {
@@ -206,7 +210,13 @@ public:
     return 2.0 * kBytes / median_seconds(5, copy);
   }
 
-  void reserve_output(size_t) override {} // outputs are read in place
+  // Outputs are read in place.
+  void reserve_output(size_t) override {}
+  void reserve_slots(size_t) override {}
+  void start_fetch(int slot, uint64_t address, size_t) override {
+    outputs_[slot] = reinterpret_cast<const void *>(address);
+  }
+  const void *finish_fetch(int slot) override { return outputs_[slot]; }
 
   const void *fetch(uint64_t address, size_t) override {
     return reinterpret_cast<const void *>(address);
@@ -217,6 +227,7 @@ private:
   ThreadPool pool_;
   std::vector<std::pair<void *, size_t>> mappings_;
   std::vector<void *> libraries_;
+  const void *outputs_[2] = {};
 };
 
 } // namespace

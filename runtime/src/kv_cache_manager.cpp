@@ -1,5 +1,7 @@
 #include "kv_cache_manager.h"
 
+#include <algorithm>
+
 namespace llmc {
 
 KvCacheManager::Prefix KvCacheManager::find_prefix(const Sequence &sequence) {
@@ -55,10 +57,16 @@ bool KvCacheManager::allocate_slots(Sequence &sequence, int num_new_tokens) {
 
 void KvCacheManager::advance(Sequence &sequence, int num_tokens) {
   sequence.num_computed_tokens += num_tokens;
+  publish_blocks(sequence);
+}
+
+void KvCacheManager::publish_blocks(Sequence &sequence) {
   if (!enable_reuse_)
     return;
-  for (int full = sequence.num_computed_tokens / block_size_;
-       sequence.num_known_blocks < full; ++sequence.num_known_blocks) {
+  int known =
+      std::min(sequence.num_computed_tokens, sequence.num_known_tokens());
+  for (int full = known / block_size_; sequence.num_known_blocks < full;
+       ++sequence.num_known_blocks) {
     size_t i = static_cast<size_t>(sequence.num_known_blocks);
     PrefixCache::Entry entry =
         prefixes_.insert(sequence.last_content, sequence.cache_salt,

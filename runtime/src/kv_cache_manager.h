@@ -40,6 +40,9 @@ public:
   // known to others.
   void advance(Sequence &sequence, int num_tokens);
 
+  // The same, after tokens that were pending came to be known.
+  void publish_blocks(Sequence &sequence);
+
   // Gives all blocks back and forgets what was computed.
   void free(Sequence &sequence);
 

@@ -41,11 +41,13 @@ ModelRunner::ModelRunner(std::unique_ptr<Backend> backend,
   // What steps fetch; scoring may want more rows once.
   size_t rows = static_cast<size_t>(
       std::min(plan_.max_logit_rows, limits_.max_batch_size));
-  backend_->reserve_output(
-      rows * (samples_on_device()
-                  ? sizeof(int32_t)
-                  : static_cast<size_t>(vocab_size_) * sizeof(float)));
-  tokens_.reserve(static_cast<size_t>(plan_.max_logit_rows));
+  if (samples_on_device())
+    backend_->reserve_slots(static_cast<size_t>(plan_.max_logit_rows) *
+                            sizeof(int32_t));
+  else
+    backend_->reserve_output(rows * static_cast<size_t>(vocab_size_) *
+                             sizeof(float));
+  copies_.reserve(rows);
   backend_->finish_uploads();
   const Sizes fixed{.T = 0,
                     .S = 0,
@@ -60,10 +62,18 @@ ModelRunner::ModelRunner(std::unique_ptr<Backend> backend,
 void ModelRunner::upload_weights(
     const Manifest &manifest,
     const std::map<std::string, TensorView> &weights) {
-  size_t total = 0;
-  for (const WeightInfo &weight : manifest.weights)
+  size_t total = 0, row = 0;
+  for (const WeightInfo &weight : manifest.weights) {
     total += align(weight.bytes());
-  uint64_t next = backend_->allocate(total, "weights");
+    if (weight.shape.size() == 2 && weight.shape[0] > 0)
+      row =
+          std::max(row, weight.bytes() / static_cast<size_t>(weight.shape[0]));
+  }
+  // A row without a finite logit samples token -1, and with overlap the next
+  // step looks that up before the host knows: row -1 of the table is memory
+  // that can be read.
+  const size_t margin = align(row);
+  uint64_t next = backend_->allocate(margin + total, "weights") + margin;
   for (const WeightInfo &weight : manifest.weights) {
     std::span<const std::byte> bytes = weights.at(weight.name).bytes;
     backend_->upload(next, bytes);
@@ -98,7 +108,6 @@ void ModelRunner::allocate_kv_cache(const Limits &limits,
 void ModelRunner::run(const Batch &batch, const KvCacheManager &kv_cache) {
   num_rows_ = static_cast<int>(batch.logit_rows.size());
   logits_ = nullptr;
-  have_tokens_ = false;
   if (batch.num_tokens > limits_.max_num_tokens ||
       batch.size() > limits_.max_batch_size || num_rows_ > plan_.max_logit_rows)
     fail(LLMC_INTERNAL, "a step of ", batch.num_tokens, " tokens, ",
@@ -106,19 +115,49 @@ void ModelRunner::run(const Batch &batch, const KvCacheManager &kv_cache) {
          " logit rows exceeds the engine's limits");
   backend_->wait_for_staging();
   input_writer_->write(batch, kv_cache);
+  copy_pending_tokens(batch);
   bool one_row_each =
       batch.num_tokens == batch.size() && num_rows_ == batch.size();
   if (int rows = one_row_each ? executor_->replay_rows(batch.size()) : 0) {
     input_writer_->pad(batch.size(), rows);
-    executor_->replay(rows, inputs_.used_bytes(rows));
-    return;
+    executor_->replay(rows, {inputs_.used_bytes(rows), copies_});
+  } else {
+    executor_->run({.T = batch.num_tokens,
+                    .S = batch.size(),
+                    .R = num_rows_,
+                    .NB = 0,
+                    .B = 0},
+                   {inputs_.used_bytes(batch.size()), copies_});
   }
-  executor_->run({.T = batch.num_tokens,
-                  .S = batch.size(),
-                  .R = num_rows_,
-                  .NB = 0,
-                  .B = 0},
-                 inputs_.used_bytes(batch.size()));
+  num_tokens_[batch.slot] = samples_on_device() ? num_rows_ : 0;
+  backend_->start_fetch(batch.slot, executor_->next_tokens(),
+                        static_cast<size_t>(num_tokens_[batch.slot]) *
+                            sizeof(int32_t));
+}
+
+// Tokens go from where the step before samples them to where this one reads
+// them. Decodes keep their order from step to step, so it is one copy, and one
+// more for each place where a sequence ended or joined.
+void ModelRunner::copy_pending_tokens(const Batch &batch) {
+  copies_.clear();
+  const uint64_t tokens =
+      memory_.step_block + inputs_.offset(StepInput::Tokens);
+  uint64_t row = 0;
+  for (const BatchEntry &entry : batch.entries) {
+    row += static_cast<uint64_t>(entry.num_tokens);
+    if (entry.pending_row < 0)
+      continue;
+    uint64_t target = tokens + (row - 1) * sizeof(int32_t);
+    uint64_t source =
+        executor_->next_tokens() +
+        static_cast<uint64_t>(entry.pending_row) * sizeof(int32_t);
+    if (!copies_.empty() &&
+        target == copies_.back().target + copies_.back().bytes &&
+        source == copies_.back().source + copies_.back().bytes)
+      copies_.back().bytes += sizeof(int32_t);
+    else
+      copies_.push_back({target, source, sizeof(int32_t)});
+  }
 }
 
 StepProfile ModelRunner::profile(int sequences, int tokens, int context,
@@ -172,17 +211,11 @@ std::span<const float> ModelRunner::logits(int row) {
   return {logits_ + static_cast<size_t>(row) * width, width};
 }
 
-std::span<const int32_t> ModelRunner::next_tokens() {
-  if (!executor_->next_tokens() || num_rows_ == 0)
+std::span<const int32_t> ModelRunner::next_tokens(int slot) {
+  if (num_tokens_[slot] == 0)
     return {};
-  if (!have_tokens_) {
-    size_t rows = static_cast<size_t>(num_rows_);
-    auto *ids = static_cast<const int32_t *>(
-        backend_->fetch(executor_->next_tokens(), rows * sizeof(int32_t)));
-    tokens_.assign(ids, ids + rows);
-    have_tokens_ = true;
-  }
-  return tokens_;
+  return {static_cast<const int32_t *>(backend_->finish_fetch(slot)),
+          static_cast<size_t>(num_tokens_[slot])};
 }
 
 } // namespace llmc

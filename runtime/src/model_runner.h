@@ -43,11 +43,17 @@ public:
   // Copied from the device when first asked for: with next_tokens a step moves
   // a few bytes, and its logits only when somebody wants them.
   std::span<const float> logits(int row) override;
-  std::span<const int32_t> next_tokens() override;
+  std::span<const int32_t> next_tokens(int slot) override;
+  void wait(int slot) override { backend_->finish_fetch(slot); }
   bool samples_on_device() const override {
     return plan_.next_tokens.has_value();
   }
 
+  bool overlaps() const override {
+    return samples_on_device() && backend_->is_asynchronous();
+  }
+
+  std::string why_lost() const override { return backend_->why_lost(); }
   GraphStats graph_stats() const override { return backend_->graph_stats(); }
   ThreadPool &thread_pool() override { return backend_->thread_pool(); }
   const Plan &plan() const { return plan_; }
@@ -58,6 +64,7 @@ public:
   }
 
 private:
+  void copy_pending_tokens(const Batch &batch);
   void upload_weights(const Manifest &manifest,
                       const std::map<std::string, TensorView> &weights);
   void allocate_kv_cache(const Limits &limits, const KvCacheOptions &options);
@@ -74,8 +81,8 @@ private:
   std::unique_ptr<PlanExecutor> executor_;
   int num_rows_ = 0;              // of the last run
   const float *logits_ = nullptr; // fetched once per run
-  bool have_tokens_ = false;
-  std::vector<int32_t> tokens_; // a copy: logits go where they were fetched to
+  int num_tokens_[2] = {};        // fetched to each slot
+  std::vector<DeviceCopy> copies_;
 };
 
 // Blocks of the pool, block 0 included. Throws LLMC_OUT_OF_MEMORY with the

@@ -79,9 +79,9 @@ PlanExecutor::BoundLaunch PlanExecutor::bind(const Launch &launch) {
   return bound;
 }
 
-void PlanExecutor::run(const Sizes &sizes, size_t input_bytes) {
+void PlanExecutor::run(const Sizes &sizes, const StepUpload &upload) {
   prepare(sizes);
-  backend_.run(prepared_, input_bytes);
+  backend_.run(prepared_, upload);
 }
 
 int PlanExecutor::replay_rows(int rows) {
@@ -93,18 +93,18 @@ int PlanExecutor::replay_rows(int rows) {
   return backend_.has_graph(padded) || backend_.accepts_graphs() ? padded : 0;
 }
 
-void PlanExecutor::replay(int rows, size_t input_bytes) {
+void PlanExecutor::replay(int rows, const StepUpload &upload) {
   if (!backend_.has_graph(rows)) {
     prepare({.T = rows, .S = rows, .R = rows, .NB = 0, .B = 0});
     if (!backend_.record(rows, prepared_))
-      return backend_.run(prepared_, input_bytes);
+      return backend_.run(prepared_, upload);
   }
-  backend_.replay(rows, input_bytes);
+  backend_.replay(rows, upload);
 }
 
 StepProfile PlanExecutor::profile(const Sizes &sizes, size_t input_bytes,
                                   int repeats) {
-  run(sizes, input_bytes); // uploads the inputs and loads the code
+  run(sizes, {input_bytes, {}}); // uploads the inputs and loads the code
   StepProfile profile;
   profile.seconds = backend_.time(prepared_, repeats);
   for (size_t i = 0; i < kernels_.size(); ++i) {

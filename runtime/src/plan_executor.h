@@ -40,7 +40,7 @@ public:
                const PlanMemory &memory, const Sizes &fixed, int max_rows);
 
   // Runs one step of `sizes` (T >= 1) whose inputs stand in the step block.
-  void run(const Sizes &sizes, size_t input_bytes);
+  void run(const Sizes &sizes, const StepUpload &upload);
 
   // A step with T = S = R (each sequence one token and one logit row) can be
   // replayed when the caller pads its inputs to one of a few sizes. This is the
@@ -48,7 +48,7 @@ public:
   int replay_rows(int rows);
 
   // Replays a step of replay_rows() rows, recording it the first time.
-  void replay(int rows, size_t input_bytes);
+  void replay(int rows, const StepUpload &upload);
 
   // Times a step of `sizes` whose inputs stand in the step block, then each of
   // its kernels by itself. Results of the step are as after run().

@@ -90,10 +90,15 @@ struct Request {
   uint64_t last_step = 0;        // in which it had tokens
   int reserved_blocks = 0;       // promised to it
   int num_preemptions = 0;
+  bool needs_host = false; // see needs_host() of sampling parameters
+  int pending_row = -1;    // of the step in flight that samples its last token
 
   bool goes_before(const Request &other) const {
     return rank != other.rank ? rank < other.rank : arrival < other.arrival;
   }
+
+  // Nothing is left to compute, though its last token may be pending.
+  bool is_complete() const { return sequence.num_tokens() >= max_total_tokens; }
 
   // The last token is never fed back, so its K and V are never stored.
   int max_cached_tokens() const { return max_total_tokens - 1; }

@@ -17,6 +17,10 @@ struct SamplingParams {
   std::vector<int32_t> stop_token_ids;
 };
 
+// Whether the host has work between two steps of such a request: the step after
+// is not started before the tokens of this one are known.
+inline bool needs_host(const SamplingParams &params) { return params.logprobs; }
+
 // How a request is served, beside what is sampled.
 struct ServingParams {
   int priority = 0;           // -100 .. 100, lower goes first

@@ -22,6 +22,7 @@ void sort_by_rank(auto &queue) {
 
 void Scheduler::add(RequestPtr request) {
   request->arrival = num_arrivals_++;
+  request->needs_host = needs_host(request->params);
   request->rank = request->arrival + request->priority * kPriorityWindow;
   insert_by_rank(waiting_, std::move(request));
 }
@@ -38,9 +39,9 @@ void Scheduler::set_priority(Request &request, int priority) {
 }
 
 const Batch &Scheduler::schedule() {
-  Batch &batch = batch_;
+  Batch &batch = batches_[++step_ % 2];
   batch.clear();
-  ++step_;
+  batch.slot = static_cast<int>(step_ % 2);
   // Decodes first: a prompt being computed in chunks takes what is left of the
   // budget, and so cannot starve them. Over a copy of the order, because
   // preemption shortens running_.
@@ -80,6 +81,8 @@ void Scheduler::admit_waiting(Batch &batch) {
 
 // False when the pool had no blocks for it.
 bool Scheduler::schedule_running(Request &request, Batch &batch) {
+  if (request.is_complete())
+    return true; // its last token is pending
   int num_tokens = std::min(request.sequence.num_uncomputed_tokens(),
                             config_.max_num_tokens - batch.num_tokens);
   if (num_tokens <= 0)
@@ -99,6 +102,9 @@ bool Scheduler::schedule_running(Request &request, Batch &batch) {
 void Scheduler::add_to_batch(Request &request, int num_tokens, Batch &batch) {
   request.last_step = step_;
   batch.add(request.sequence, num_tokens, &request);
+  batch.needs_host |= request.needs_host;
+  if (request.sequence.num_pending_tokens > 0)
+    batch.entries.back().pending_row = request.pending_row;
   if (num_tokens == request.sequence.num_uncomputed_tokens())
     batch.want_logits(
         num_tokens - 1, &request.params,
@@ -169,11 +175,22 @@ void Scheduler::remove_finished() {
   if (!any_finished_)
     return;
   any_finished_ = false;
-  auto is_finished = [](const RequestPtr &request) {
-    return request->state == Request::State::Finished;
+  auto clean = [&](auto &queue) {
+    auto kept = queue.begin();
+    for (RequestPtr &request : queue)
+      if (request->state == Request::State::Finished)
+        removed_.push_back(std::move(request));
+      else
+        std::swap(*kept++, request);
+    queue.erase(kept, queue.end());
   };
-  std::erase_if(running_, is_finished);
-  std::erase_if(waiting_, is_finished);
+  clean(running_);
+  clean(waiting_);
+}
+
+void Scheduler::forget_removed() {
+  removed_before_.clear();
+  removed_before_.swap(removed_);
 }
 
 } // namespace llmc

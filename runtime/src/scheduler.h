@@ -42,18 +42,21 @@ public:
   void add(RequestPtr request);
   void set_priority(Request &request, int priority);
 
-  // The next step, valid until the next call. Empty only when there is no
-  // unfinished request.
+  // The next step, valid until the next call but one. Empty when no unfinished
+  // request has anything left to compute.
   const Batch &schedule();
 
-  // The step was computed: K and V of its tokens are in the cache.
+  // The step was started: whatever runs on the device after it finds K and V of
+  // its tokens in the cache.
   void advance(const Batch &batch);
 
   // Ends a request in any state: its blocks are free when this returns.
   void finish(Request &request);
 
-  // Drops what finish() ended from the queues; call between steps.
+  // Drops what finish() ended from the queues. Batches refer to requests: they
+  // live on until forget_removed() was called twice.
   void remove_finished();
+  void forget_removed();
 
   // Both in order of rank.
   const std::vector<RequestPtr> &running() const { return running_; }
@@ -72,7 +75,8 @@ private:
   KvCacheManager &kv_cache_;
   std::vector<RequestPtr> running_;
   std::vector<Request *> order_; // running_ as a step began
-  Batch batch_;                  // both kept to avoid allocation
+  Batch batches_[2];             // both kept to avoid allocation
+  std::vector<RequestPtr> removed_, removed_before_;
   std::deque<RequestPtr> waiting_;
   int64_t num_arrivals_ = 0;
   uint64_t step_ = 0;

@@ -8,12 +8,18 @@
 
 namespace llmc {
 
+inline constexpr int32_t kPendingToken = -1;
+
 struct Sequence {
   std::vector<int32_t> tokens; // prompt, then generated
   int num_prompt_tokens = 0;
+  // At the end of `tokens`: a step in flight computes them, and until it is
+  // done they are kPendingToken.
+  int num_pending_tokens = 0;
   int num_computed_tokens =
       0; // tokens whose K and V are in the cache; chases tokens.size()
-  BlockTable blocks; // block i holds positions [i * block_size, (i + 1) * block_size)
+  BlockTable
+      blocks; // block i holds positions [i * block_size, (i + 1) * block_size)
 
   // Prefix reuse: kept by KvCacheManager.
   uint64_t cache_salt = 0;    // only sequences of the same salt share blocks
@@ -23,6 +29,7 @@ struct Sequence {
 
   int num_tokens() const { return static_cast<int>(tokens.size()); }
   int num_generated_tokens() const { return num_tokens() - num_prompt_tokens; }
+  int num_known_tokens() const { return num_tokens() - num_pending_tokens; }
   int num_uncomputed_tokens() const {
     return num_tokens() - num_computed_tokens;
   }

@@ -7,6 +7,7 @@
 #include "kv_cache_manager.h"
 
 #include <span>
+#include <string>
 
 namespace llmc {
 
@@ -18,14 +19,25 @@ public:
   // caller moves num_computed_tokens. May return before the device is done.
   virtual void run(const Batch &batch, const KvCacheManager &kv_cache) = 0;
 
-  // Results of the last run; they wait for it. row: index into
-  // batch.logit_rows; f32 [vocab_size].
+  // A step may be run while the one before runs, with entries whose token that
+  // one samples (BatchEntry::pending_row). Never more than one ahead.
+  virtual bool overlaps() const { return false; }
+
+  // Waits for the last run with Batch::slot `slot`; throws what it failed with.
+  virtual void wait(int slot) = 0;
+
+  // Of the last run, for which it waits. row: index into batch.logit_rows; f32
+  // [vocab_size].
   virtual std::span<const float> logits(int row) = 0;
 
-  // i32 [logit rows], -1 for a row without a finite maximum. Empty when the
-  // host samples.
-  virtual std::span<const int32_t> next_tokens() = 0;
+  // Of the last run with Batch::slot `slot`, for which it waits: i32 [logit
+  // rows], -1 for a row without a finite maximum. Empty when the host samples.
+  // Valid until the next run with that slot.
+  virtual std::span<const int32_t> next_tokens(int slot) = 0;
   virtual bool samples_on_device() const = 0;
+
+  // Why nothing can be computed any more; empty while it can.
+  virtual std::string why_lost() const { return {}; }
 
   virtual GraphStats graph_stats() const { return {}; }
   virtual ThreadPool &thread_pool() = 0; // for sampling on the host

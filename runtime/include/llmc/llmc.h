@@ -100,6 +100,9 @@ typedef struct llmc_engine_options {
                           CUDA graphs, 0 launches each kernel by itself */
   int32_t enable_block_reuse; /* 1 (the default): KV blocks of equal beginnings
                                  are shared and kept until others need them */
+  int32_t overlap; /* 1 (the default): a step is prepared and started while the
+                      one before runs, where the device samples; 0: not before
+                      its tokens are known. Tokens are the same */
   int32_t max_waiting;        /* requests that may wait before further ones are
                                  refused; 0 = no limit */
 } llmc_engine_options;

@@ -161,8 +161,8 @@ TEST(a_failed_step_fails_its_requests_and_the_engine_still_closes) {
     llmc_engine_options eager = options();
     eager.cuda_graphs = 0; // a graph has no last kernel to name
     auto engine = Engine::load(toy.path(), eager);
-    cuda().fail_function = "cuStreamSynchronize";
-    cuda().fail_after = 2;
+    cuda().fail_function = "cuEventQuery";
+    cuda().fail_after = 4;
     cuda().fail_result = 700;
     auto stream = engine->submit(Tokens{1, 2}, greedy(30), nullptr, nullptr);
     CHECK(has(THROWN(Error, read_all(*stream)), "CUDA_ERROR_ILLEGAL_ADDRESS"));

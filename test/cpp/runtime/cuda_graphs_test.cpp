@@ -32,25 +32,6 @@ Tokens generate(Engine &engine, const Tokens &prompt, SamplingParams params) {
   return read_all(*engine.submit(prompt, std::move(params), nullptr, nullptr));
 }
 
-// An engine that samples on the device.
-void sampling(json &manifest, json &plan) {
-  for_gpu(manifest, plan);
-  plan["arena"]["buffers"].push_back({{"name", "next_tokens"},
-                                      {"dtype", "i32"},
-                                      {"shape", {"R"}},
-                                      {"offset", 256},
-                                      {"bytes", 32},
-                                      {"live", {1, 1}}});
-  plan["outputs"]["next_tokens"] = 2;
-  json kernel = plan["kernels"][2];
-  kernel["name"] = "sample", kernel["entry"] = "toy_sample";
-  plan["kernels"].push_back(kernel);
-  for (json &range : plan["ranges"])
-    range["launches"].push_back({{"kernel", 3},
-                                 {"grid", {"R", 1, 1}},
-                                 {"args", {{{"buffer", 1}}, {{"buffer", 2}}}}});
-}
-
 // The step inputs that the last step uploaded.
 template <class T>
 std::vector<T> uploaded(StepInput input, int count, int first = 0) {
@@ -59,15 +40,6 @@ std::vector<T> uploaded(StepInput input, int count, int first = 0) {
   T *data = inputs.data<T>(block, input) + first;
   return {data, data + count};
 }
-
-struct Failure { // on demand, and what the next calls do not see any more
-  Failure(const char *function, int result, int after = 0) {
-    cuda().fail_function = function;
-    cuda().fail_result = result;
-    cuda().fail_after = after;
-  }
-  ~Failure() { cuda().fail_function = nullptr; }
-};
 
 } // namespace
 
@@ -235,7 +207,7 @@ TEST(an_error_of_a_replay_fails_the_requests_of_its_step_only) {
 TEST(an_error_inside_a_replay_says_that_a_graph_ran) {
   ToyEngine toy(for_gpu);
   auto engine = Engine::load(toy.path(), options());
-  Failure failure("cuStreamSynchronize", 700, 2);
+  Failure failure("cuEventQuery", 700, 12);
   auto stream = engine->submit(Tokens{1, 2}, greedy(30), nullptr, nullptr);
   std::string message;
   try {

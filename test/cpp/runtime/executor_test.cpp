@@ -16,11 +16,14 @@ namespace {
 // Fails one step in `period`; 0: none.
 class FailingRunner : public NullRunner {
 public:
-  FailingRunner(int num_blocks, int block_size, int period)
-      : NullRunner(num_blocks, block_size), period_(period) {}
+  FailingRunner(int num_blocks, int block_size, int period, bool late)
+      : NullRunner(num_blocks, block_size, {.late = late}), period_(period) {}
   void run(const Batch &batch, const KvCacheManager &kv_cache) override {
-    if (period_ > 0 && ++steps_ % period_ == 0)
-      fail(LLMC_DEVICE_ERROR, "this step fails on purpose");
+    if (period_ > 0 && ++steps_ % period_ == 0) {
+      if (steps_ / period_ % 2 == 0)
+        fail(LLMC_DEVICE_ERROR, "this step fails on purpose");
+      fail_on_device_ = true;
+    }
     NullRunner::run(batch, kv_cache);
   }
 
@@ -86,9 +89,9 @@ Endings client(Executor &executor, uint32_t seed, int count) {
   return endings;
 }
 
-void run_clients(llmc_policy policy, int failing_period) {
+void run_clients(llmc_policy policy, int failing_period, bool overlap = false) {
   constexpr int kClients = 4, kEach = 1000;
-  FailingRunner runner(48, 4, failing_period);
+  FailingRunner runner(48, 4, failing_period, overlap);
   KvCacheManager kv_cache(48, 4);
   ModelInfo model;
   Executor executor(
@@ -117,6 +120,7 @@ void run_clients(llmc_policy policy, int failing_period) {
   CHECK_EQ(stats.num_waiting, 0);
   CHECK(stats.num_reused_tokens > 0);
   CHECK_EQ(stats.num_failed_steps > 0, failing_period > 0);
+  CHECK_EQ(runner.num_pending_tokens > 0, overlap);
   if (failing_period == 1)
     CHECK_EQ(stats.consecutive_failed_steps, stats.num_failed_steps);
 }
@@ -129,6 +133,15 @@ TEST(random_clients_without_eviction) {
 TEST(random_clients_with_eviction) { run_clients(LLMC_MAX_UTILIZATION, 0); }
 TEST(random_clients_with_failing_steps) {
   run_clients(LLMC_MAX_UTILIZATION, 37);
+}
+TEST(random_clients_with_overlap) {
+  for (llmc_policy policy :
+       {LLMC_GUARANTEED_NO_EVICT, LLMC_MAX_UTILIZATION, LLMC_STATIC_BATCH})
+    run_clients(policy, 0, /*overlap=*/true);
+}
+TEST(random_clients_with_overlap_and_failing_steps) {
+  for (llmc_policy policy : {LLMC_GUARANTEED_NO_EVICT, LLMC_MAX_UTILIZATION})
+    run_clients(policy, 37, /*overlap=*/true);
 }
 
 TEST_MAIN()

@@ -1,13 +1,14 @@
 // A stand-in for libcuda: memory is host memory, a "cubin" is a host shared
 // library of tile functions (toy/host.c), work is queued until somebody waits.
 //
-// Queuing is the point: a copy reads its source as late as a real one might,
-// so that overwriting a staging buffer too early changes results here too.
-// FakeCuda in fake_cuda.h is the handle for tests: errors on demand, what
-// leaked.
+// Queuing is the point: a copy reads its source as late as a real one might, so
+// that overwriting a staging buffer too early changes results here too, and a
+// wait runs no more of the queue than it has to. FakeCuda in fake_cuda.h is the
+// handle for tests: errors on demand, what leaked.
 #include "fake_cuda.h"
 
 #include "cuda_driver.h"
+#include "fake_cuda_queue.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -24,6 +25,8 @@
 #include <vector>
 
 using namespace llmc::cuda;
+using llmc::test::FakeEvent;
+using llmc::test::FakeQueue;
 
 namespace {
 
@@ -40,23 +43,26 @@ struct GraphData { // of a graph and of its executable alike
 
 llmc::test::FakeCudaState state;
 std::map<uintptr_t, size_t> allocations, pinned;
-std::vector<std::function<void()>> queue;
+FakeQueue queue;
 std::optional<GraphData> capture; // launches go here instead of the queue
 Result sticky = 0; // as on a real device, a failed step poisons the context
 
+// Errors of kernels (7xx) and of the hardware (214) stay.
+bool poisons(Result result) {
+  return (result >= 700 && result < 800) || result == 214;
+}
+
 Result result_of(const char *function) {
   ++state.calls;
-  if (state.fail_function && std::strcmp(state.fail_function, function) == 0 &&
+  if (sticky == 0 && state.fail_function &&
+      std::strcmp(state.fail_function, function) == 0 &&
       state.fail_after-- <= 0) {
     state.fail_function = nullptr;
+    if (poisons(state.fail_result))
+      sticky = state.fail_result;
     return state.fail_result;
   }
   return sticky;
-}
-
-void run_queue() {
-  for (auto &work : std::exchange(queue, {}))
-    work();
 }
 
 // Copies must stay inside one allocation.
@@ -102,6 +108,7 @@ Result cuDriverGetVersion(int *version) {
 Result cuGetErrorName(Result error, const char **text) {
   *text = error == 2     ? "CUDA_ERROR_OUT_OF_MEMORY"
           : error == 700 ? "CUDA_ERROR_ILLEGAL_ADDRESS"
+          : error == 214 ? "CUDA_ERROR_ECC_UNCORRECTABLE"
                          : "CUDA_ERROR_UNKNOWN";
   return 0;
 }
@@ -207,6 +214,7 @@ Result cuMemcpyDtoDAsync_v2(DevicePtr target, DevicePtr source, size_t bytes,
   REFUSE_IN_CAPTURE();
   require_inside(source, bytes, "copy");
   require_inside(target, bytes, "copy");
+  ++state.device_copies;
   queue.push_back([=] {
     std::memcpy(reinterpret_cast<void *>(target),
                 reinterpret_cast<void *>(source), bytes);
@@ -220,26 +228,41 @@ Result cuStreamCreate(Stream *stream, unsigned) {
 }
 Result cuStreamSynchronize(Stream) {
   REFUSE_IN_CAPTURE();
-  run_queue();
-  Result result = result_of(__func__);
-  if (result)
-    sticky = result;
-  return result;
+  queue.wait_until(queue.end(), state.stalled);
+  return result_of(__func__);
+}
+Result cuStreamQuery(Stream) {
+  RETURN_FAILURE();
+  return queue.is_done(queue.end()) ? 0 : kNotReady;
 }
 Result cuStreamDestroy_v2(Stream) { return 0; }
 Result cuEventCreate(Event *event, unsigned) {
   RETURN_FAILURE();
-  *event = reinterpret_cast<Event>(3);
+  *event = reinterpret_cast<Event>(new FakeEvent);
+  ++state.live_events;
   return 0;
 }
-Result cuEventRecord(Event, Stream) {
+Result cuEventRecord(Event event, Stream) {
   RETURN_FAILURE();
   REFUSE_IN_CAPTURE();
+  *reinterpret_cast<FakeEvent *>(event) = {queue.end(), /*asked=*/false};
   return 0;
 }
-Result cuEventSynchronize(Event) {
+Result cuEventQuery(Event event) {
+  RETURN_FAILURE();
+  auto &data = *reinterpret_cast<FakeEvent *>(event);
+  if (queue.is_done(data.position))
+    return 0;
+  // Not ready when first asked for.
+  if (!std::exchange(data.asked, true) || state.stalled)
+    return kNotReady;
+  queue.run_until(data.position);
+  return 0;
+}
+Result cuEventSynchronize(Event event) {
   REFUSE_IN_CAPTURE();
-  run_queue();
+  queue.wait_until(reinterpret_cast<FakeEvent *>(event)->position,
+                   state.stalled);
   return result_of(__func__);
 }
 Result cuEventElapsedTime(float *milliseconds, Event, Event) {
@@ -247,7 +270,11 @@ Result cuEventElapsedTime(float *milliseconds, Event, Event) {
   *milliseconds = 1;
   return 0;
 }
-Result cuEventDestroy_v2(Event) { return 0; }
+Result cuEventDestroy_v2(Event event) {
+  delete reinterpret_cast<FakeEvent *>(event);
+  --state.live_events;
+  return 0;
+}
 
 Result cuModuleLoadData(Module *module, const void *image) {
   RETURN_FAILURE();
@@ -356,7 +383,8 @@ Result cuGraphLaunch(GraphExec executable, Stream) {
   ++state.graph_launches;
   state.launches += static_cast<int64_t>(data.launches.size());
   state.pdl_launches += data.pdl_launches;
-  queue.insert(queue.end(), data.launches.begin(), data.launches.end());
+  for (const auto &launch : data.launches)
+    queue.push_back(launch);
   return 0;
 }
 Result cuGraphExecDestroy(GraphExec executable) {

@@ -37,6 +37,34 @@ inline void for_gpu(nlohmann::json &manifest, nlohmann::json &plan) {
   plan["code"][0]["kind"] = "cubin";
 }
 
+// An engine that samples on the device.
+inline void sampling(nlohmann::json &manifest, nlohmann::json &plan) {
+  for_gpu(manifest, plan);
+  plan["arena"]["buffers"].push_back({{"name", "next_tokens"},
+                                      {"dtype", "i32"},
+                                      {"shape", {"R"}},
+                                      {"offset", 256},
+                                      {"bytes", 32},
+                                      {"live", {1, 1}}});
+  plan["outputs"]["next_tokens"] = 2;
+  nlohmann::json kernel = plan["kernels"][2];
+  kernel["name"] = "sample", kernel["entry"] = "toy_sample";
+  plan["kernels"].push_back(kernel);
+  for (nlohmann::json &range : plan["ranges"])
+    range["launches"].push_back({{"kernel", 3},
+                                 {"grid", {"R", 1, 1}},
+                                 {"args", {{{"buffer", 1}}, {{"buffer", 2}}}}});
+}
+
+struct Failure { // on demand, and what the next calls do not see any more
+  Failure(const char *function, int result, int after = 0) {
+    cuda().fail_function = function;
+    cuda().fail_result = result;
+    cuda().fail_after = after;
+  }
+  ~Failure() { cuda().fail_function = nullptr; }
+};
+
 inline SamplingParams greedy(int max_tokens) {
   SamplingParams params;
   params.temperature = 0;
@@ -68,6 +96,7 @@ inline void check_nothing_leaked() {
   CHECK_EQ(cuda().live_allocations, 0);
   CHECK_EQ(cuda().live_pinned, 0);
   CHECK_EQ(cuda().live_modules, 0);
+  CHECK_EQ(cuda().live_events, 0);
   CHECK_EQ(cuda().live_graphs, 0);
   CHECK_EQ(cuda().live_contexts, 0);
 }

@@ -11,11 +11,8 @@ using namespace llmc;
 namespace {
 
 constexpr int kSequences = 12, kTokens = 64, kBlock = 4, kTableWidth = 16;
-const Sizes kMax{.T = kTokens,
-                 .S = kSequences,
-                 .R = kSequences,
-                 .NB = 0,
-                 .B = kTableWidth};
+const Sizes kMax{
+    .T = kTokens, .S = kSequences, .R = kSequences, .NB = 0, .B = kTableWidth};
 
 class Round {
 public:
@@ -63,8 +60,9 @@ public:
     };
     int64_t tokens = decode ? rows : batch.num_tokens;
     for (int i = 0; i < kNumStepInputs; ++i)
-      check_same(static_cast<StepInput>(i),
-                 {.T = tokens, .S = rows, .R = rows, .NB = 0, .B = kTableWidth});
+      check_same(
+          static_cast<StepInput>(i),
+          {.T = tokens, .S = rows, .R = rows, .NB = 0, .B = kTableWidth});
     ++steps;
     for (const BatchEntry &entry : batch.entries) {
       Sequence &sequence = *entry.sequence;

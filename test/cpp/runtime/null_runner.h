@@ -9,6 +9,9 @@
 #include "thread_pool.h"
 
 #include <cstdint>
+#include <deque>
+#include <exception>
+#include <utility>
 #include <vector>
 
 namespace llmc::test {
@@ -41,57 +44,138 @@ inline std::vector<int32_t> scripted_output(const std::vector<int32_t> &prompt,
   return output;
 }
 
+// What a null runner does beside counting.
+struct NullOptions {
+  // Read every token of every sequence back in each step. Without it a step
+  // costs as little as it can (for timing).
+  bool verify = true;
+  // Compute a step only when somebody waits for it or two more are behind it,
+  // like a device: with overlap, tokens go from step to step here.
+  bool late = false;
+};
+
 class NullRunner : public StepRunner {
 public:
-  // verify: read every token of every sequence back in each step. Without it a
-  // step costs as little as it can (for timing).
-  NullRunner(int num_blocks, int block_size, bool verify = true)
+  NullRunner(int num_blocks, int block_size, const NullOptions &options = {})
       : slots_(static_cast<size_t>(num_blocks) *
                static_cast<size_t>(block_size)),
-        verify_(verify) {}
+        options_(options) {}
 
   void run(const Batch &batch, const KvCacheManager &kv_cache) override {
-    next_.clear();
-    if (verify_)
-      for (const BatchEntry &entry : batch.entries)
-        compute(*entry.sequence, entry.num_tokens, kv_cache);
-    for (const LogitRow &row : batch.logit_rows) {
-      const BatchEntry &entry = batch.entries[static_cast<size_t>(row.entry)];
-      int last = entry.sequence->num_computed_tokens + entry.num_tokens - 1;
-      next_.push_back(verify_ ? scripted(slot(*entry.sequence, last, kv_cache))
-                              : last);
+    if (!options_.verify) {
+      std::vector<int32_t> &next = results_[batch.slot].next;
+      next.clear();
+      for (const LogitRow &row : batch.logit_rows)
+        next.push_back(row.row);
+      return;
     }
+    queue_.push_back(prepare(batch, kv_cache));
+    while (queue_.size() > (options_.late ? 2 : 0))
+      execute_first();
   }
+  bool overlaps() const override { return options_.late; }
   std::span<const float> logits(int) override {
     fail(LLMC_INTERNAL, "the null runner has no logits");
   }
-  std::span<const int32_t> next_tokens() override { return next_; }
+  void wait(int slot) override { next_tokens(slot); }
+  std::span<const int32_t> next_tokens(int slot) override {
+    auto is_queued = [&] {
+      for (const Work &work : queue_)
+        if (work.slot == slot)
+          return true;
+      return false;
+    };
+    while (is_queued())
+      execute_first();
+    if (results_[slot].error)
+      std::rethrow_exception(results_[slot].error);
+    return results_[slot].next;
+  }
   bool samples_on_device() const override { return true; }
   ThreadPool &thread_pool() override { return pool_; }
+  int64_t num_pending_tokens = 0; // taken from the step before
+
+protected:
+  bool fail_on_device_ = false; // the next step that is run
 
 private:
-  uint64_t &slot(const Sequence &sequence, int position,
-                 const KvCacheManager &kv_cache) {
-    return slots_.at(static_cast<size_t>(kv_cache.slot(sequence, position)));
+  // A step as a device gets it: nothing of the host's is read later.
+  struct Entry {
+    std::vector<int32_t> tokens; // of the sequence up to the end of the step
+    std::vector<int32_t> slots;  // of each
+    int num_computed, pending_row;
+    uint64_t salt;
+  };
+  struct Work {
+    int slot;
+    bool fails;
+    std::vector<Entry> entries;
+    std::vector<int> rows; // entries whose next token is wanted
+  };
+  struct Result {
+    std::vector<int32_t> next;
+    std::exception_ptr error;
+  };
+
+  Work prepare(const Batch &batch, const KvCacheManager &kv_cache) {
+    Work work{batch.slot, std::exchange(fail_on_device_, false), {}, {}};
+    for (const BatchEntry &entry : batch.entries) {
+      const Sequence &sequence = *entry.sequence;
+      int end = sequence.num_computed_tokens + entry.num_tokens;
+      Entry &copy = work.entries.emplace_back();
+      copy.tokens.assign(sequence.tokens.begin(),
+                         sequence.tokens.begin() + end);
+      for (int position = 0; position < end; ++position)
+        copy.slots.push_back(kv_cache.slot(sequence, position));
+      copy.num_computed = sequence.num_computed_tokens;
+      copy.pending_row = entry.pending_row;
+      copy.salt = sequence.cache_salt;
+    }
+    for (const LogitRow &row : batch.logit_rows)
+      work.rows.push_back(row.entry);
+    return work;
   }
-  void compute(const Sequence &sequence, int num_tokens,
-               const KvCacheManager &kv_cache) {
-    uint64_t hash = chain_start(sequence.cache_salt);
-    int end = sequence.num_computed_tokens + num_tokens;
-    for (int position = 0; position < end; ++position) {
-      hash = chain(hash, sequence.tokens[static_cast<size_t>(position)]);
-      uint64_t &stored = slot(sequence, position, kv_cache);
-      if (position >= sequence.num_computed_tokens)
-        stored = hash;
-      else if (stored != hash)
-        fail(LLMC_INTERNAL, "position ", position, " of ", end,
-             " holds other tokens than the sequence");
+
+  void execute_first() {
+    Work work = std::move(queue_.front());
+    queue_.pop_front();
+    Result &result = results_[work.slot];
+    result = {};
+    try {
+      if (work.fails)
+        fail(LLMC_DEVICE_ERROR, "this step fails on the device on purpose");
+      std::vector<uint64_t> hashes;
+      for (Entry &entry : work.entries)
+        hashes.push_back(compute(entry, results_[1 - work.slot].next));
+      for (int entry : work.rows)
+        result.next.push_back(scripted(hashes[static_cast<size_t>(entry)]));
+    } catch (...) {
+      result.error = std::current_exception();
     }
   }
 
+  uint64_t compute(Entry &entry, const std::vector<int32_t> &before) {
+    if (entry.pending_row >= 0) {
+      entry.tokens.back() = before.at(static_cast<size_t>(entry.pending_row));
+      ++num_pending_tokens;
+    }
+    uint64_t hash = chain_start(entry.salt);
+    for (size_t position = 0; position < entry.tokens.size(); ++position) {
+      hash = chain(hash, entry.tokens[position]);
+      uint64_t &stored = slots_.at(static_cast<size_t>(entry.slots[position]));
+      if (static_cast<int>(position) >= entry.num_computed)
+        stored = hash;
+      else if (stored != hash)
+        fail(LLMC_INTERNAL, "position ", position, " of ", entry.tokens.size(),
+             " holds other tokens than the sequence");
+    }
+    return hash;
+  }
+
   std::vector<uint64_t> slots_;
-  std::vector<int32_t> next_;
-  const bool verify_;
+  std::deque<Work> queue_;
+  Result results_[2];
+  const NullOptions options_;
   ThreadPool pool_{1};
 };
 

@@ -162,13 +162,14 @@ private:
                  .request;
         Told &told = told_[&request];
         CHECK_EQ(batch.logit_rows[i].sample_index, told.tokens.size());
-        request.sequence.tokens.push_back(runner_.next_tokens()[i]);
-        told.tokens.push_back(runner_.next_tokens()[i]);
+        request.sequence.tokens.push_back(runner_.next_tokens(batch.slot)[i]);
+        told.tokens.push_back(runner_.next_tokens(batch.slot)[i]);
         if (request.sequence.num_tokens() >= request.max_total_tokens)
           end(request, false);
       }
     }
     scheduler_.remove_finished();
+    scheduler_.forget_removed();
     check_blocks();
   }
 

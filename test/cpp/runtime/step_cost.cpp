@@ -34,7 +34,7 @@ constexpr int kPrompt = 128, kBlock = 16, kMaxBlocksPerSeq = 512;
 class TimedRunner : public NullRunner {
 public:
   TimedRunner(int num_blocks, int block_size, int batch, size_t steps)
-      : NullRunner(num_blocks, block_size, /*verify=*/false), batch_(batch),
+      : NullRunner(num_blocks, block_size, {.verify = false}), batch_(batch),
         inputs_({.T = batch,
                  .S = batch,
                  .R = batch,

@@ -1,0 +1,213 @@
+// One step of the executor: schedule, run, sample, append, emit.
+//
+// With overlap the device is never left without a step: the next one is
+// scheduled, its inputs are written and it is queued while the one before runs.
+// Its tokens are not known then; they stay on the device, where the next step
+// reads them (BatchEntry::pending_row), and come to the host one step late. A
+// request that turns out to have ended has one row too many in the step that is
+// running then: nobody reads what it computes, and its blocks can be given away
+// at once, because steps run one after the other.
+#include "error.h"
+#include "executor.h"
+#include "sampler.h"
+#include "stopwatch.h"
+#include "thread_pool.h"
+
+#include <algorithm>
+
+namespace llmc {
+
+void Executor::step() {
+  if (in_flight_ && in_flight_->needs_host)
+    complete_in_flight();
+  const Batch &batch = scheduler_.schedule();
+  if (batch.empty()) { // all that is left is in flight
+    if (in_flight_)
+      complete_in_flight();
+    return;
+  }
+  if (!launch(batch))
+    return;
+  const Batch *before = std::exchange(in_flight_, &batch);
+  if (before && !complete(*before))
+    return;
+  if (!overlap_)
+    complete_in_flight();
+}
+
+// False: it could not be started, and its requests have failed.
+bool Executor::launch(const Batch &batch) {
+  Clock::time_point start = Clock::now();
+  try {
+    runner_.run(batch, kv_cache_);
+  } catch (const std::exception &error) {
+    if (in_flight_)
+      complete_in_flight(); // is not concerned
+    fail_batches({&batch}, as_error(error));
+    return false;
+  }
+  if (!in_flight_)
+    busy_since_ = start;
+  for (const BatchEntry &entry : batch.entries)
+    if (entry.sequence->num_computed_tokens <
+            entry.sequence->num_prompt_tokens ||
+        entry.num_tokens > 1)
+      counters_.num_prompt_tokens += entry.num_tokens;
+  scheduler_.advance(batch);
+  for (size_t row = 0; row < batch.logit_rows.size(); ++row) {
+    Request &request = request_of(batch, row);
+    request.sequence.tokens.push_back(kPendingToken);
+    ++request.sequence.num_pending_tokens;
+    request.pending_row = static_cast<int>(row);
+  }
+  return true;
+}
+
+void Executor::complete_in_flight() {
+  if (const Batch *batch = std::exchange(in_flight_, nullptr))
+    complete(*batch);
+}
+
+// Waits for a step and hands out its tokens. False: the device failed, and with
+// it this step's requests and those of one in flight behind it.
+bool Executor::complete(const Batch &batch) {
+  try {
+    wait_for(batch);
+    Stopwatch watch(counters_.sample_seconds);
+    sample(batch);
+  } catch (const std::exception &error) {
+    fail_batches({&batch, std::exchange(in_flight_, nullptr)}, as_error(error));
+    return false;
+  }
+  ++counters_.num_steps;
+  counters_.consecutive_failed_steps = 0;
+  emissions_.clear();
+  for (size_t row = 0; row < batch.logit_rows.size(); ++row)
+    append(request_of(batch, row), sampled_[row]);
+  scheduler_.remove_finished();
+  publish_stats();
+  for (const Emission &emission : emissions_)
+    emission.stream->push(emission.token, emission.finish);
+  for (RequestStream *stream : failed_)
+    stream->finish(LLMC_FINISH_ERROR,
+                   Error(LLMC_DEVICE_ERROR,
+                         "the model produced logits that are not numbers (NaN "
+                         "or infinite); check the "
+                         "engine with `llmc eval`, it may be damaged or its "
+                         "precision too low"));
+  failed_.clear();
+  scheduler_.forget_removed();
+  if (!in_flight_)
+    scheduler_.forget_removed(); // nothing refers to them
+  return true;
+}
+
+// Also for a step without output: it may have failed.
+void Executor::wait_for(const Batch &batch) {
+  runner_.wait(batch.slot);
+  Clock::time_point now = Clock::now();
+  counters_.step_seconds +=
+      std::chrono::duration<double>(now - busy_since_).count();
+  busy_since_ = now;
+}
+
+// The pending token of a request is known. It may have ended while the step
+// ran, and then it has a row too many.
+void Executor::append(Request &request, llmc_token token) {
+  if (request.state == Request::State::Finished)
+    return;
+  Sequence &sequence = request.sequence;
+  if (token.id < 0) {
+    scheduler_.finish(request);
+    failed_.push_back(request.stream.get());
+    return;
+  }
+  sequence.tokens[static_cast<size_t>(sequence.num_known_tokens())] = token.id;
+  --sequence.num_pending_tokens;
+  ++counters_.num_generated_tokens;
+  llmc_finish finish = stop_reason(request, token.id);
+  emissions_.push_back({request.stream.get(), token, finish});
+  if (finish != LLMC_RUNNING)
+    scheduler_.finish(request);
+  else
+    kv_cache_.publish_blocks(sequence);
+}
+
+Request &Executor::request_of(const Batch &batch, size_t row) {
+  return *batch.entries[static_cast<size_t>(batch.logit_rows[row].entry)]
+              .request;
+}
+
+void Executor::sample(const Batch &batch) {
+  size_t rows = batch.logit_rows.size();
+  sampled_.assign(rows, llmc_token{-1, 0});
+  if (rows == 0)
+    return;
+  if (runner_.samples_on_device()) {
+    std::span<const int32_t> ids = runner_.next_tokens(batch.slot);
+    bool any_logprob = false;
+    for (size_t i = 0; i < rows; ++i) {
+      sampled_[i].id = ids[i];
+      any_logprob |= batch.logit_rows[i].params->logprobs;
+    }
+    if (!any_logprob)
+      return;
+    for (size_t i = 0; i < rows; ++i)
+      if (batch.logit_rows[i].params->logprobs && sampled_[i].id >= 0)
+        sampled_[i].logprob =
+            logprob_of(runner_.logits(static_cast<int>(i)), sampled_[i].id);
+    return;
+  }
+  runner_.logits(0); // fetch before the threads share it
+  runner_.thread_pool().parallel_for(
+      static_cast<int64_t>(rows), [&](int64_t i) {
+        thread_local Sampler sampler;
+        const LogitRow &row = batch.logit_rows[static_cast<size_t>(i)];
+        SampledToken token = sampler.sample(runner_.logits(static_cast<int>(i)),
+                                            *row.params, row.sample_index);
+        sampled_[static_cast<size_t>(i)] = {token.id, token.logprob};
+      });
+}
+
+llmc_finish Executor::stop_reason(const Request &request, int32_t token) const {
+  auto contains = [&](const std::vector<int32_t> &ids) {
+    return std::find(ids.begin(), ids.end(), token) != ids.end();
+  };
+  if (!request.params.ignore_eos && contains(model_.eos_token_ids))
+    return LLMC_FINISH_STOP;
+  if (contains(request.params.stop_token_ids))
+    return LLMC_FINISH_STOP;
+  if (request.sequence.num_known_tokens() >= request.max_total_tokens)
+    return LLMC_FINISH_LENGTH;
+  return LLMC_RUNNING;
+}
+
+Error Executor::as_error(const std::exception &error) {
+  auto *known = dynamic_cast<const Error *>(&error);
+  return known ? *known : Error(LLMC_INTERNAL, error.what());
+}
+
+// The steps' requests have an undefined cache now; everybody else goes on.
+void Executor::fail_batches(std::initializer_list<const Batch *> batches,
+                            const Error &error) {
+  std::vector<std::shared_ptr<RequestStream>> streams;
+  for (const Batch *batch : batches) {
+    if (!batch)
+      continue;
+    for (const BatchEntry &entry : batch->entries)
+      if (entry.request->state != Request::State::Finished) {
+        scheduler_.finish(*entry.request);
+        streams.push_back(entry.request->stream);
+      }
+    ++counters_.num_failed_steps;
+    ++counters_.consecutive_failed_steps;
+  }
+  scheduler_.remove_finished();
+  // A device may report the failure of an earlier step only now.
+  kv_cache_.forget_prefixes();
+  publish_stats();
+  for (const auto &stream : streams)
+    stream->finish(LLMC_FINISH_ERROR, error);
+}
+
+} // namespace llmc

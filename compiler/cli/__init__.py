@@ -26,6 +26,7 @@ SUBCOMMANDS = {
     "compile": "compile a checkpoint into an engine",
     "run": "complete one prompt",
     "chat": "talk to a model",
+    "serve": "serve engines over HTTP with OpenAI's API",
     "bench": "measure how fast an engine runs, kernel by kernel with --profile",
     "eval": "measure quality: perplexity, agreement with a reference, multiple-choice accuracy",
     "inspect": "show what is in an engine",

@@ -8,6 +8,7 @@ import dataclasses
 import sys
 import time
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from llmc.compiler.cli.arguments import add_option
@@ -28,28 +29,35 @@ def add_generation_options(parser: argparse.ArgumentParser, max_tokens: int) -> 
     add_option(sampling, "seed", type=int, help="same seed, same answer")
     add_option(sampling, "stop", action="append", metavar="TEXT", help="end at this text; may be repeated")
     add_option(sampling, "ignore_eos", action="store_true", help="go on after the end-of-sequence token")
+    add_loading_options(parser)
+    add_option(parser, "stats", action="store_true", help="print tokens per second at the end")
 
+
+def add_loading_options(parser: argparse.ArgumentParser) -> None:
     loading = parser.add_argument_group("loading")
     add_option(loading, "threads", "num_threads", type=int, help="worker threads of a host engine")
     add_option(loading, "device", type=int, default=0, help="number of the GPU")
     add_option(loading, "kv_cache_tokens", type=int, help="size of the KV cache in tokens")
     add_option(loading, "free_memory_fraction", "kv_cache_free_gpu_memory_fraction", type=float,
                help="share of the free memory that the KV cache may take")  # fmt: skip
-    add_option(loading, "stats", action="store_true", help="print tokens per second at the end")
 
 
 @contextlib.contextmanager
 def loaded(arguments: argparse.Namespace) -> Iterator[LLM]:
     """The engine, closed at the end. What the runtime refuses comes out as CompileError."""
+    with load(arguments.engine, arguments) as llm, user_errors():
+        yield llm
+
+
+def load(engine: Path, arguments: argparse.Namespace) -> LLM:
+    """The engine with the options of add_loading_options; what the runtime refuses comes out as CompileError."""
     try:
         from llmc.runtime import LLM, KvCacheConfig
     except ImportError as error:
         raise CompileError(f"llmc was built without its runtime: {error}") from None
     kv_cache = KvCacheConfig(max_tokens=arguments.kv_cache_tokens, free_memory_fraction=arguments.free_memory_fraction)
     with user_errors():
-        llm = LLM(arguments.engine, num_threads=arguments.threads, device=arguments.device, kv_cache_config=kv_cache)
-        with contextlib.closing(llm):
-            yield llm
+        return LLM(engine, num_threads=arguments.threads, device=arguments.device, kv_cache_config=kv_cache)
 
 
 @contextlib.contextmanager

@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,8 @@ from llmc.runtime.tokenizer import Tokenizer
 #: A text, token ids, or the vLLM forms {"prompt": text} and {"prompt_token_ids": ids}, which may carry
 #: a "cache_salt" text: prompts share KV blocks with those of the same salt only.
 Prompt = str | Sequence[int] | Mapping[str, Any]
+
+_Self = TypeVar("_Self", bound="Engine")
 
 # Waiting in C++ cannot be interrupted, so it comes up for Ctrl-C this often.
 _POLL_SECONDS = 0.2
@@ -65,7 +67,7 @@ class Engine:
         """Cancels what runs and frees all memory. The engine cannot be used afterwards."""
         self._native.close()
 
-    def __enter__(self) -> Engine:
+    def __enter__(self: _Self) -> _Self:
         return self
 
     def __exit__(self, *_: object) -> None:

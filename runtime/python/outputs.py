@@ -38,3 +38,4 @@ class CompletionDelta:
     logprobs: list[float] | None = None
     finish_reason: FinishReason | None = None
     stop_reason: int | str | None = None
+    num_cached_tokens: int = 0  #: with the finish_reason: prompt tokens found in the cache

@@ -72,7 +72,7 @@ class RequestState:
                 delta.stop_reason = delta.token_ids[-1]
         self.output.finished = delta.finish_reason is not None
         if self.output.finished:  # -1: it never started
-            self.output.num_cached_tokens = max(self.request.reused_tokens, 0)
+            self.output.num_cached_tokens = delta.num_cached_tokens = max(self.request.reused_tokens, 0)
 
     def _append(self, delta: CompletionDelta) -> None:
         completion = self.completion

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,18 @@ from llmc.runtime.engine_parts import read_json_part, read_part
 from llmc.runtime.errors import BadEngineError
 
 _SPECIAL_TOKENS = ("bos_token", "eos_token", "unk_token", "pad_token", "sep_token", "cls_token")
+_BYTE_FALLBACK = re.compile(r"<0x([0-9A-F]{2})>")
+
+
+def _byte_alphabet() -> dict[str, int]:
+    """The characters in which byte-level BPE writes bytes: printable ones stand for themselves, the others
+    for 256, 257 and so on in order of their byte (GPT-2's table)."""
+    printable = [*range(ord("!"), ord("~") + 1), *range(0xA1, 0xAC + 1), *range(0xAE, 0xFF + 1)]
+    others = [byte for byte in range(256) if byte not in printable]
+    return {chr(byte): byte for byte in printable} | {chr(256 + i): byte for i, byte in enumerate(others)}
+
+
+_BYTE_OF_CHAR = _byte_alphabet()
 
 
 class Tokenizer:
@@ -46,6 +61,27 @@ class Tokenizer:
             lambda ids: self.decode(ids, skip_special_tokens=False),
             self.special_ids if skip_special_tokens else frozenset(),
         )
+
+    def token_bytes(self, id: int) -> bytes:
+        """The bytes that a token stands for; byte-level and byte-fallback tokens may be part of a character."""
+        token = self.backend.id_to_token(id)
+        if token is None:
+            return b""
+        if id not in self._added_ids:
+            if self._byte_level and all(char in _BYTE_OF_CHAR for char in token):
+                return bytes(_BYTE_OF_CHAR[char] for char in token)
+            if (byte := _BYTE_FALLBACK.fullmatch(token)) and not self._byte_level:
+                return bytes([int(byte[1], 16)])
+            return token.replace("\u2581", " ").encode()
+        return token.encode()
+
+    @cached_property
+    def _byte_level(self) -> bool:
+        return '"ByteLevel"' in json.dumps(json.loads(self.backend.to_str())["decoder"])
+
+    @cached_property
+    def _added_ids(self) -> frozenset[int]:
+        return frozenset(self.backend.get_added_tokens_decoder())
 
     @property
     def special_tokens(self) -> dict[str, str]:

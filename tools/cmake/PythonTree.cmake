@@ -27,6 +27,7 @@ endfunction()
 llmc_link_python(frontends frontends)
 llmc_link_python(codegen codegen)
 llmc_link_python(compiler compiler)
+llmc_link_python(runtime/server server)
 
 # Folders that share their package with compiled files: link file by file.
 foreach(pair "tools/llmc:." "dialects/python:dialects" "runtime/python:runtime")

@@ -1,0 +1,131 @@
+"""The engine for asyncio: requests as async iterators.
+
+One thread per AsyncEngine waits for the mailbox without the GIL and turns token ids into text, so that
+the event loop neither waits nor detokenizes. It hands over everything that one look into the mailbox
+found in one call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import threading
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from llmc.runtime import _runtime
+from llmc.runtime.engine import Engine, Prompt
+from llmc.runtime.outputs import CompletionDelta
+from llmc.runtime.request_state import RequestState
+from llmc.runtime.sampling_params import SamplingParams
+
+_POLL_SECONDS = 0.2
+
+
+@dataclass
+class _Stream:
+    """Where the news of one request go."""
+
+    state: RequestState
+    loop: asyncio.AbstractEventLoop
+    news: asyncio.Queue[CompletionDelta | Exception] = field(default_factory=asyncio.Queue)
+
+
+class AsyncEngine:
+    """Shares `engine` with other users of it; closing this does not close the engine."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self._mailbox = _runtime.Mailbox()
+        self._streams: dict[int, _Stream] = {}
+        self._keys = itertools.count()
+        self._lock = threading.Lock()  # an event must not come before its stream is known
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._pump, name="llmc-detokenizer", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Cancels what runs."""
+        self._closing.set()
+        with self._lock:
+            for stream in self._streams.values():
+                stream.state.request.cancel()
+        self._thread.join()
+
+    @property
+    def num_requests(self) -> int:
+        """Requests whose end has not been seen."""
+        return len(self._streams)
+
+    async def encode(self, prompt: Prompt) -> list[int]:
+        """Token ids of a prompt, made beside the event loop."""
+        if isinstance(prompt, str):
+            return await asyncio.to_thread(self.engine.tokenizer.encode, prompt)
+        if isinstance(prompt, Mapping):
+            ids = prompt.get("prompt_token_ids")
+            return await self.encode(prompt["prompt"]) if ids is None else list(ids)
+        return list(prompt)
+
+    async def generate(
+        self,
+        prompt: Prompt,
+        sampling_params: SamplingParams | None = None,
+        *,
+        priority: int = 0,
+        timeout: float | None = None,
+    ) -> AsyncIterator[CompletionDelta]:
+        """Yields news as they come; the last one has a finish_reason.
+
+        Leaving the loop cancels the request (use `contextlib.aclosing`, so that it happens at once).
+        Raises what Engine.generate does.
+        """
+        form: dict[str, Any] = dict(prompt) if isinstance(prompt, Mapping) else {}
+        form["prompt_token_ids"] = await self.encode(prompt)
+        stream = self._submit(form, sampling_params or SamplingParams(), priority, timeout)
+        try:
+            while True:
+                news = await stream.news.get()
+                if isinstance(news, Exception):
+                    raise news
+                yield news
+                if news.finish_reason is not None:
+                    return
+        finally:
+            stream.state.request.cancel()
+
+    def _submit(self, prompt: Prompt, params: SamplingParams, priority: int, timeout: float | None) -> _Stream:
+        if self._closing.is_set():
+            raise RuntimeError("the engine is closing")
+        with self._lock:
+            key = next(self._keys)
+            state = self.engine._submit(prompt, params, self._mailbox, key, priority, timeout)
+            stream = self._streams[key] = _Stream(state, asyncio.get_running_loop())
+        return stream
+
+    def _pump(self) -> None:
+        while not (self._closing.is_set() and not self._streams):
+            found = self._mailbox.take(_POLL_SECONDS)
+            per_loop: dict[asyncio.AbstractEventLoop, list[tuple[_Stream, CompletionDelta | Exception]]] = {}
+            with self._lock:
+                events = [(self._streams[event[0]], *event) for event in found if event[0] in self._streams]
+            for stream, key, ids, logprobs, finish in events:
+                if finish != _runtime.FINISH_RUNNING:
+                    with self._lock:
+                        del self._streams[key]
+                if stream.state.finished:  # tokens that came after a stop string
+                    continue
+                try:
+                    news: CompletionDelta | Exception = stream.state.update(ids, logprobs, finish)
+                except Exception as error:
+                    news = error
+                per_loop.setdefault(stream.loop, []).append((stream, news))
+            for loop, news_of_loop in per_loop.items():
+                with contextlib.suppress(RuntimeError):  # that loop has ended, and its iterators with it
+                    loop.call_soon_threadsafe(_deliver, news_of_loop)
+
+
+def _deliver(news: list[tuple[_Stream, CompletionDelta | Exception]]) -> None:
+    for stream, one in news:
+        stream.news.put_nowait(one)

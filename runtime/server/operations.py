@@ -1,0 +1,64 @@
+"""What operators ask: /health, /version, /metrics, and the list of models."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse, PlainTextResponse
+from starlette.responses import Response
+
+import llmc
+from llmc.server.models import ServedModel
+from llmc.server.state import state_of
+
+router = APIRouter()
+_PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
+
+
+@router.get("/health")
+async def health(request: Request) -> Response:
+    """200 while every engine computes; 503 with the reason while one does not, or while the server drains."""
+    state = state_of(request)
+    models = {model.name: "ok" if model.healthy else "its last steps failed" for model in state.models}
+    sick = state.admission.draining or any(what != "ok" for what in models.values())
+    what = "draining" if state.admission.draining else "unhealthy" if sick else "ok"
+    return JSONResponse({"status": what, "models": models}, 503 if sick else 200)
+
+
+@router.get("/version")
+async def version() -> dict[str, str]:
+    return {"version": llmc.__version__}
+
+
+@router.get("/metrics", response_class=PlainTextResponse)
+async def metrics(request: Request) -> Response:
+    """Prometheus text."""
+    return Response(state_of(request).metrics.text(), media_type=_PROMETHEUS)
+
+
+@router.get("/metrics/vllm", response_class=PlainTextResponse)
+async def vllm_metrics(request: Request) -> Response:
+    """The same under vLLM's names, for its dashboards."""
+    return Response(state_of(request).metrics.vllm_text(), media_type=_PROMETHEUS)
+
+
+@router.get("/v1/models")
+async def models(request: Request) -> dict[str, Any]:
+    return {"object": "list", "data": [_card(model) for model in state_of(request).models]}
+
+
+@router.get("/v1/models/{name:path}")
+async def model(name: str, request: Request) -> dict[str, Any]:
+    return _card(state_of(request).models.get(name))
+
+
+def _card(model: ServedModel) -> dict[str, Any]:
+    return {
+        "id": model.name,
+        "object": "model",
+        "created": model.created,
+        "owned_by": "llmc",
+        "root": str(model.llm.info["model_name"]),
+        "max_model_len": model.max_length,
+    }

@@ -1,0 +1,147 @@
+"""The answers that OpenAI's client gets are those of LLM.generate and LLM.chat."""
+
+from __future__ import annotations
+
+import pytest
+
+from llmc.runtime import SamplingParams
+
+GREEDY = {"temperature": 0, "extra_body": {"ignore_eos": True}}
+MESSAGES = [{"role": "system", "content": "abc"}, {"role": "user", "content": "what"}]
+
+
+def expected(server, prompt, **params):
+    params = SamplingParams(**{"temperature": 0, "ignore_eos": True, "max_tokens": 9, **params})
+    return server.llm.generate(prompt, params)[0].outputs[0]
+
+
+def test_models(server):
+    [model] = server.client.models.list().data
+    assert (model.id, model.max_model_len) == ("toy", 128)
+    assert server.client.models.retrieve("toy").id == "toy"
+
+
+def test_text(server):
+    answer = server.client.completions.create(model="toy", prompt="hello", max_tokens=9, **GREEDY)
+    assert answer.choices[0].text == expected(server, "hello").text
+    assert answer.choices[0].finish_reason == "length"
+    usage = answer.usage
+    assert (usage.prompt_tokens, usage.completion_tokens, usage.total_tokens) == (6, 9, 15)
+
+
+@pytest.mark.parametrize("prompt", ["hello", [5, 6, 7], ["hello", "abc"], [[5, 6, 7], [9]]], ids=str)
+def test_forms_of_prompts(server, prompt):
+    answer = server.client.completions.create(model="toy", prompt=prompt, max_tokens=9, **GREEDY)
+    several = prompt if isinstance(prompt, list) and not isinstance(prompt[0], int) else [prompt]
+    assert [c.index for c in answer.choices] == list(range(len(several)))
+    assert [c.text for c in answer.choices] == [expected(server, one).text for one in several]
+
+
+def test_echo_and_logprobs(server):
+    answer = server.client.completions.create(
+        model="toy", prompt="hello", max_tokens=9, echo=True, logprobs=0, **GREEDY
+    )
+    [choice] = answer.choices
+    alone = expected(server, "hello", logprobs=0)
+    assert choice.text == "hello" + alone.text
+    assert choice.logprobs.token_logprobs == alone.logprobs
+    ids = [server.llm.tokenizer.backend.token_to_id(t) for t in choice.logprobs.tokens]
+    assert choice.logprobs.text_offset[0] == len("hello") and len(ids) == 9
+
+
+def test_streamed_equals_not_streamed(server):
+    for prompt in ("hello", ["hello", "abc", "T"]):
+        whole = server.client.completions.create(model="toy", prompt=prompt, max_tokens=20, logprobs=0, **GREEDY)
+        texts = [""] * len(whole.choices)
+        logprobs = [[] for _ in texts]
+        finishes = [[] for _ in texts]
+        usages = []
+        options = {"stream": True, "stream_options": {"include_usage": True}, **GREEDY}
+        for event in server.client.completions.create(model="toy", prompt=prompt, max_tokens=20, logprobs=0, **options):
+            usages.append(event.usage)
+            for choice in event.choices:
+                texts[choice.index] += choice.text
+                logprobs[choice.index] += choice.logprobs.token_logprobs
+                finishes[choice.index].append(choice.finish_reason)
+        assert texts == [c.text for c in whole.choices]
+        assert logprobs == [c.logprobs.token_logprobs for c in whole.choices]
+        assert [f[-1] for f in finishes] == ["length"] * len(texts) and not any(any(f[:-1]) for f in finishes)
+        assert not any(usages[:-1]) and usages[-1].completion_tokens == whole.usage.completion_tokens
+
+
+def test_seeds_make_the_answers_of_n(server):
+    ask = {"model": "toy", "prompt": "hello", "max_tokens": 12, "temperature": 1.5}
+    one = server.client.completions.create(**ask, n=4, seed=7)
+    again = server.client.completions.create(**ask, n=4, seed=7)
+    texts = [c.text for c in one.choices]
+    assert texts == [c.text for c in again.choices] and len(set(texts)) > 1
+    assert server.client.completions.create(**ask, seed=9).choices[0].text == texts[2]
+    assert one.usage.prompt_tokens == 6
+
+
+def test_stop_strings(server):
+    text = expected(server, "hello", max_tokens=30).text
+    stop = text[5:7]
+    answer = server.client.completions.create(model="toy", prompt="hello", max_tokens=30, stop=stop, **GREEDY)
+    assert answer.choices[0].text == text[: text.index(stop)]
+    assert (answer.choices[0].finish_reason, answer.choices[0].stop_reason) == ("stop", stop)
+
+
+def test_chat(server):
+    answer = server.client.chat.completions.create(
+        model="toy", messages=MESSAGES, max_tokens=9, logprobs=True, **GREEDY
+    )
+    params = SamplingParams(temperature=0, ignore_eos=True, max_tokens=9, logprobs=0)
+    [alone] = server.llm.chat(MESSAGES, params)
+    [choice] = answer.choices
+    assert (choice.message.role, choice.message.content) == ("assistant", alone.outputs[0].text)
+    assert [t.logprob for t in choice.logprobs.content] == alone.outputs[0].logprobs
+    assert b"".join(bytes(t.bytes) for t in choice.logprobs.content).decode(errors="replace") == choice.message.content
+    assert answer.usage.prompt_tokens == len(alone.prompt_token_ids)
+
+
+def test_chat_streams(server):
+    whole = server.client.chat.completions.create(
+        model="toy", messages=MESSAGES, max_tokens=20, n=2, seed=3, temperature=1
+    )
+    texts, roles, finishes = ["", ""], [0, 0], ["", ""]
+    for event in server.client.chat.completions.create(
+        model="toy", messages=MESSAGES, max_tokens=20, n=2, seed=3, temperature=1, stream=True
+    ):
+        [choice] = event.choices
+        texts[choice.index] += choice.delta.content or ""
+        roles[choice.index] += choice.delta.role == "assistant"
+        finishes[choice.index] += choice.finish_reason or ""
+    assert texts == [c.message.content for c in whole.choices]
+    assert (roles, finishes) == ([1, 1], [c.finish_reason for c in whole.choices])
+
+
+def test_a_message_in_parts(server):
+    parts = [{"type": "text", "text": "ab"}, {"type": "text", "text": "cd"}]
+    ask = {"model": "toy", "max_tokens": 9, **GREEDY}
+    one = server.client.chat.completions.create(messages=[{"role": "user", "content": parts}], **ask)
+    other = server.client.chat.completions.create(messages=[{"role": "user", "content": "ab\ncd"}], **ask)
+    assert one.choices[0].message.content == other.choices[0].message.content
+
+
+def test_chat_fills_what_the_engine_holds(server):
+    answer = server.client.chat.completions.create(model="toy", messages=MESSAGES, **GREEDY)
+    assert answer.usage.total_tokens == 128
+
+
+def test_a_known_beginning_is_reported(server):
+    ask = {"model": "toy", "prompt": [7] * 21, "max_tokens": 2, **GREEDY}
+    cached = [server.client.completions.create(**ask).usage.prompt_tokens_details.cached_tokens for _ in range(2)]
+    assert cached == [0, 20]
+    ask["extra_body"] = {"ignore_eos": True, "cache_salt": "other"}
+    assert server.client.completions.create(**ask).usage.prompt_tokens_details.cached_tokens == 0
+
+
+def test_tokenize(server):
+    ids = server.llm.tokenizer.encode("hello 😀")
+    found = server.http.post("/tokenize", json={"prompt": "hello 😀", "return_token_strs": True}).json()
+    assert (found["tokens"], found["count"], found["max_model_len"]) == (ids, len(ids), 128)
+    assert len(found["token_strs"]) == len(ids)
+    assert server.http.post("/detokenize", json={"tokens": ids[1:]}).json() == {"prompt": "hello 😀"}
+    chat = server.http.post("/tokenize", json={"messages": MESSAGES}).json()
+    assert chat["tokens"] == server.llm.tokenizer.encode_chat(MESSAGES)

@@ -16,28 +16,23 @@ from mlir import ir
 from llmc.passes import PLAIN, PassRunner
 
 from ..builder import KernelBuilder
+from ..gpu import attention_merge, elementwise, embedding, norm, rope_append, rope_table, sample
+from ..gpu.attention_merge import Workspace
+from ..gpu.body import Body
+from ..gpu.kv import KvLayer
+from ..gpu.linear_body import LinearBody
+from ..gpu.lowering import Lowered, lower
 from ..kernel import Argument, CompiledKernel, Expression, Launch, UnsupportedKernel, Variant
 from . import (
     attention,
     attention_combine,
     attention_decode,
-    attention_merge,
     attention_split,
-    elementwise,
-    embedding,
     linear_large,
     linear_small,
-    norm,
-    rope_append,
-    rope_table,
-    sample,
 )
 from .attention_decode import Splits
 from .attention_schedule import Splitting
-from .body import Body
-from .kv import KvLayer
-from .linear_body import LinearBody
-from .lowering import Lowered, lower
 
 Built = tuple[KernelBuilder, tuple[Expression, ...], list[Argument]]
 
@@ -139,7 +134,7 @@ def _attention(kernel_op: Any, limits: dict[str, int], runner: PassRunner) -> Co
     for last, splits in DECODES:
         if first > max_tokens:
             break
-        workspace = attention_decode.Workspace.of(kernel_op, min(last, max_tokens), splits.most)
+        workspace = Workspace.of(kernel_op, min(last, max_tokens), splits.most)
         pair = (
             launch_decode(attention_decode.build(kernel_op, splits, workspace), body.name + "_decode"),
             launch_decode(attention_merge.build(kernel_op, workspace), body.name + "_merge"),

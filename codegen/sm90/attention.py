@@ -21,10 +21,10 @@ from typing import Any
 
 from ..builder import KernelBuilder, Value, select
 from ..builder import types as t
+from ..gpu.attention_tile import ROWS, SLAB, AttentionTile
+from ..gpu.body import pointer
+from ..gpu.softmax import Softmax
 from ..kernel import Argument, Expression, ceildiv, mul
-from .attention_tile import ROWS, SLAB, AttentionTile
-from .body import pointer
-from .softmax import Softmax
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,9 @@ from typing import Any
 from ..builder import KernelBuilder, Value, select
 from ..builder import types as t
 from ..builder.approx import reciprocal
+from ..gpu.attention_tile import ROWS, AttentionTile
 from ..kernel import Argument, Expression
 from .attention_split import Config, ends_offset, schedule
-from .attention_tile import ROWS, AttentionTile
 
 WARPS = 4
 UNROLL = 8

@@ -12,7 +12,7 @@ maximum near -1e30 there, which the merge weighs by zero.
 Compared with attention_split.py: a tile's queries are staged once and nothing is scheduled, which is
 faster while blocks without work are few. Floor: the bytes of the pages.
 
-Workspace: sums f32 [T, heads, most, dim], ends f32 [T, heads, most, 2], counts i32 [T, heads].
+Workspace: that of attention_merge.py.
 """
 
 from __future__ import annotations
@@ -24,14 +24,11 @@ from mlir import ir
 
 from ..builder import KernelBuilder, Value
 from ..builder import types as t
+from ..gpu.attention_merge import Workspace
+from ..gpu.attention_tile import ROWS
+from ..gpu.softmax import Softmax
 from ..kernel import Argument, Expression
 from .attention import Attention, Config
-from .attention_tile import ROWS
-from .body import Body, shape
-from .kv import KvLayer
-from .softmax import Softmax
-
-ALIGNMENT = 256
 
 
 @dataclass(frozen=True)
@@ -40,45 +37,6 @@ class Splits:
 
     most: int
     least: int
-
-
-@dataclass(frozen=True)
-class Workspace:
-    """Byte offsets of the parts for at most `tokens` tokens."""
-
-    tokens: int
-    heads: int
-    dim: int
-    most: int
-
-    @staticmethod
-    def of(kernel_op: Any, tokens: int, most: int) -> Workspace:
-        op = Body(kernel_op).find("llm.paged_attention")
-        dim = KvLayer.of(list(op.operands)[1]).v_head_dim
-        return Workspace(tokens, shape(op.results[0])[1] or 0, dim, most)
-
-    @property
-    def rows(self) -> int:
-        return self.tokens * self.heads
-
-    @property
-    def ends(self) -> int:
-        return _aligned(self.rows * self.most * self.dim * 4)
-
-    @property
-    def counts(self) -> int:
-        return self.ends + _aligned(self.rows * self.most * 8)
-
-    @property
-    def bytes(self) -> int:
-        return self.counts + _aligned(self.rows * 4)
-
-    def arguments(self) -> list[Argument]:
-        return [{"workspace": 0}, {"workspace": self.ends}, {"workspace": self.counts}]
-
-
-def _aligned(size: int) -> int:
-    return -(-size // ALIGNMENT) * ALIGNMENT
 
 
 class _Decode(Attention):

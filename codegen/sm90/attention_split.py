@@ -19,10 +19,10 @@ from typing import Any
 
 from ..builder import KernelBuilder, Value
 from ..builder import types as t
+from ..gpu.attention_tile import ROWS, SLAB, AttentionTile
+from ..gpu.body import pointer
 from ..kernel import Argument, Expression
 from .attention_schedule import Cut, Schedule, Splitting, table_type
-from .attention_tile import ROWS, SLAB, AttentionTile
-from .body import pointer
 from .linear_large import SMS
 
 

@@ -23,9 +23,9 @@ from mlir import ir
 
 from ..builder import KernelBuilder, Value
 from ..builder import types as t
+from ..gpu.body import Body, bytes_of, element, shape
+from ..gpu.linear_body import Epilogue, LinearBody
 from ..kernel import Argument, Expression, ceildiv, mul
-from .body import Body, bytes_of, element, shape
-from .linear_body import Epilogue, LinearBody
 
 BLOCK_K = 64
 """One 128-byte swizzle span of 16-bit elements."""

@@ -19,9 +19,9 @@ from typing import Any
 
 from ..builder import KernelBuilder, Value
 from ..builder import types as t
+from ..gpu.body import Body, element
+from ..gpu.linear_body import Epilogue, LinearBody
 from ..kernel import Argument, Expression, ceildiv
-from .body import Body, element
-from .linear_body import Epilogue, LinearBody
 from .linear_large import SHARED_BYTES, SMS, tensor_map
 
 SPAN = 64

@@ -18,8 +18,8 @@ from typing import Any
 from kernel_cases import linear
 from mlir import ir
 
+from llmc.codegen.gpu.lowering import lower
 from llmc.codegen.sm90 import linear_large, linear_small
-from llmc.codegen.sm90.lowering import lower
 from llmc.dialects import register
 
 SHAPES = {

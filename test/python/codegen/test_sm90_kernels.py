@@ -77,13 +77,13 @@ def test_same_kernel_same_bytes(context):
 
 
 def test_ops_carry_the_line_of_their_generator(context):
-    from llmc.codegen.sm90 import norm
+    from llmc.codegen.gpu import norm
 
     with context, ir.Location.unknown():
         module = ir.Module.parse(kernel_cases.norm(576)["text"])
         kernel, _, _ = norm.build(module.body.operations[0])
         text = kernel.module.operation.get_asm(enable_debug_info=True)
-    assert '"codegen/sm90/norm.py":' in text
+    assert '"codegen/gpu/norm.py":' in text
 
 
 REFUSED = {
@@ -188,7 +188,8 @@ def test_parts_of_an_epilogue_cover_its_columns(columns, element_bytes):
 
 def test_a_failing_pass_leaves_a_reproducer(context, tmp_path, monkeypatch):
     """The whole of `tile-to-nvvm` fails by name, and llmc-opt replays the failure."""
-    from llmc.codegen.sm90 import compile_kernel, lowering
+    from llmc.codegen.gpu import lowering
+    from llmc.codegen.sm90 import compile_kernel
     from llmc.errors import InternalError
     from llmc.passes import PassRunner
 

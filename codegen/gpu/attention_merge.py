@@ -1,29 +1,73 @@
-"""Adds up the splits of attention_decode.py.
+"""Adds up the splits of decode attention.
 
 Grid: (blocks that walk over the tokens, query heads). A row of one split is done already. For others
 every thread finds the largest maximum M, then each group of threads adds the splits g, g + groups, ...:
 out = sum(O_z 2^(m_z - M)) / (sum(l_z 2^(m_z - M)) + 2^(sink - M)), and the first group adds the groups.
+
+Workspace: sums f32 [T, heads, most, dim] (not divided), ends f32 [T, heads, most, 2] (the maximum in
+exponents of two, the total), counts i32 [T, heads] (splits of the row).
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from ..builder import KernelBuilder, Value
 from ..builder import types as t
 from ..kernel import Argument, Expression
-from .attention_decode import Workspace
-from .body import Body, element, pointer
+from .body import Body, element, pointer, shape
+from .kv import KvLayer
 from .softmax import LOG2E, LOWEST
 
 THREADS = 128
 TOKEN_BLOCKS = 64
 """Blocks of each head: with 32 heads one wave, at 16 blocks of 128 threads a multiprocessor."""
 VECTOR = 4
+ALIGNMENT = 256
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """Byte offsets of the parts for at most `tokens` tokens."""
+
+    tokens: int
+    heads: int
+    dim: int
+    most: int
+
+    @staticmethod
+    def of(kernel_op: Any, tokens: int, most: int) -> Workspace:
+        op = Body(kernel_op).find("llm.paged_attention")
+        dim = KvLayer.of(list(op.operands)[1]).v_head_dim
+        return Workspace(tokens, shape(op.results[0])[1] or 0, dim, most)
+
+    @property
+    def rows(self) -> int:
+        return self.tokens * self.heads
+
+    @property
+    def ends(self) -> int:
+        return _aligned(self.rows * self.most * self.dim * 4)
+
+    @property
+    def counts(self) -> int:
+        return self.ends + _aligned(self.rows * self.most * 8)
+
+    @property
+    def bytes(self) -> int:
+        return self.counts + _aligned(self.rows * 4)
+
+    def arguments(self) -> list[Argument]:
+        return [{"workspace": 0}, {"workspace": self.ends}, {"workspace": self.counts}]
+
+
+def _aligned(size: int) -> int:
+    return -(-size // ALIGNMENT) * ALIGNMENT
 
 
 def build(kernel_op: Any, workspace: Workspace) -> tuple[KernelBuilder, tuple[Expression, ...], list[Argument]]:
-    """Grid: at most TOKEN_BLOCKS by the query heads. Reads what `attention_decode` left in the workspace."""
+    """Grid: at most TOKEN_BLOCKS by the query heads. Reads what the splits left in the workspace."""
     body = Body(kernel_op)
     op = body.find("llm.paged_attention")
     sinks = list(op.operands)[3] if list(op.attributes["operandSegmentSizes"])[3] else None

@@ -98,6 +98,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _serve(server: uvicorn.Server, listener: socket.socket, scheme: str, names: list[str]) -> None:
+    listener.listen(2048)  # from here on clients wait where they were refused
     host, port = listener.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
     print(f"Serving {', '.join(names)} at {scheme}://{shown}:{port}/v1", flush=True)

@@ -73,5 +73,5 @@ class ChatTemplate:
                 add_generation_prompt=add_generation_prompt,
                 **{**self._special_tokens, **variables},
             )
-        except jinja2.TemplateError as error:
+        except Exception as error:  # a template is a program: it may fail in any way, such as adding None to a text
             raise ValueError(f"the chat template refuses these messages: {error}") from error

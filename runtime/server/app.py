@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from typing import Any
 
 from fastapi import FastAPI
 from fastapi.middleware.cors import CORSMiddleware
+from fastapi.openapi.utils import get_openapi
 
 import llmc
 from llmc.server import chat, completions, errors, operations, tokenization
@@ -17,6 +19,16 @@ from llmc.server.metrics import RequestMetrics
 from llmc.server.middleware import ApiKeys, BodyLimit, RequestLog
 from llmc.server.models import Models
 from llmc.server.state import ServerState
+
+
+def _described(app: FastAPI) -> dict[str, Any]:
+    """The OpenAPI document; FastAPI assumes 422 for what is 400 here."""
+    if app.openapi_schema is None:
+        app.openapi_schema = get_openapi(title=app.title, version=app.version, routes=app.routes)
+        for path in app.openapi_schema["paths"].values():
+            for operation in path.values():
+                operation["responses"].pop("422", None)
+    return app.openapi_schema
 
 
 def create_app(models: Models, config: ServerConfig | None = None) -> FastAPI:
@@ -33,6 +45,7 @@ def create_app(models: Models, config: ServerConfig | None = None) -> FastAPI:
     app = FastAPI(title="llmc", version=llmc.__version__, lifespan=lifespan, docs_url=docs, redoc_url=None)
     app.state.llmc = ServerState(config, models, Admission(config.max_requests), RequestMetrics(models))
     errors.install(app)
+    app.openapi = lambda: _described(app)  # type: ignore[method-assign]
     for part in (completions, chat, tokenization, operations):
         app.include_router(part.router)
     # The last one added sees a request first.

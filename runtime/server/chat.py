@@ -13,7 +13,7 @@ from fastapi.responses import JSONResponse
 from starlette.responses import Response
 
 from llmc.server.errors import ApiError
-from llmc.server.generation import Generation, encode
+from llmc.server.generation import ANSWERS, Generation, encode
 from llmc.server.logprobs import chat_logprobs
 from llmc.server.models import ServedModel
 from llmc.server.protocol import (
@@ -35,7 +35,7 @@ from llmc.server.streaming import EventStream, as_json, event, unless_disconnect
 router = APIRouter()
 
 
-@router.post("/v1/chat/completions", responses={200: {"model": ChatCompletion}}, response_model=None)
+@router.post("/v1/chat/completions", responses={200: {"model": ChatCompletion}, **ANSWERS}, response_model=None)
 async def create_chat_completion(body: ChatRequest, request: Request) -> Response:
     """Answers a conversation, rendered with the model's chat template."""
     state = state_of(request)

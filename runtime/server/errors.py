@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from llmc.runtime.errors import DeviceError, EngineError, InvalidArgumentError, RequestRefusedError
@@ -27,9 +29,26 @@ class ApiError(Exception):
         kind = _TYPES.get(self.status, "invalid_request_error" if self.status < 500 else "server_error")
         return {"error": {"message": self.message, "type": kind, "param": self.param, "code": self.code}}
 
-    def response(self) -> JSONResponse:
-        headers = {"Retry-After": "1"} if self.status in (429, 503) else None
+    def response(self, headers: Mapping[str, str] | None = None) -> JSONResponse:
+        if self.status in (429, 503):
+            headers = {"Retry-After": "1"}
         return JSONResponse(self.body(), self.status, headers)
+
+
+class ErrorFields(BaseModel):
+    message: str
+    type: str
+    param: str | None = None
+    code: str | None = None
+
+
+class ErrorBody(BaseModel):
+    error: ErrorFields
+
+
+def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Answers of a path for its OpenAPI description, beside those that every path can give."""
+    return {status: {"model": ErrorBody} for status in (*statuses, 401, 405)}
 
 
 def as_api_error(error: Exception) -> ApiError:
@@ -82,7 +101,11 @@ def install(app: FastAPI) -> None:
             message = f"there is no {request.url.path} here: the API is under /v1"
         elif error.status_code == 405:
             message = f"{request.url.path} does not take {request.method}"
-        return ApiError(error.status_code, message).response()
+        return ApiError(error.status_code, message).response(error.headers)
+
+    @app.exception_handler(Exception)
+    async def _bug(_: Request, error: Exception) -> JSONResponse:
+        return as_api_error(error).response()  # the traceback goes to the log
 
     @app.exception_handler(EngineError)
     @app.exception_handler(ValueError)

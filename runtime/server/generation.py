@@ -8,12 +8,15 @@ from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 
 from llmc.runtime import SamplingParams
 from llmc.runtime.outputs import CompletionDelta
-from llmc.server.errors import ApiError
+from llmc.server.errors import ApiError, documented
 from llmc.server.models import ServedModel
 from llmc.server.protocol import PromptDetails, Sampling, Usage
 from llmc.server.sampling import copies
 from llmc.server.state import ServerState
 from llmc.server.streaming import merged
+
+#: What may come instead of an answer.
+ANSWERS = documented(400, 404, 413, 429, 500, 503)
 
 
 async def encode(model: ServedModel, text: str, add_special_tokens: bool = True) -> list[int]:

@@ -9,6 +9,7 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 from starlette.responses import Response
 
 import llmc
+from llmc.server.errors import documented
 from llmc.server.models import ServedModel
 from llmc.server.state import state_of
 
@@ -16,7 +17,7 @@ router = APIRouter()
 _PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 
 
-@router.get("/health")
+@router.get("/health", responses={503: {}, **documented()})
 async def health(request: Request) -> Response:
     """200 while every engine computes; 503 with the reason while one does not, or while the server drains."""
     state = state_of(request)
@@ -26,29 +27,29 @@ async def health(request: Request) -> Response:
     return JSONResponse({"status": what, "models": models}, 503 if sick else 200)
 
 
-@router.get("/version")
+@router.get("/version", responses=documented())
 async def version() -> dict[str, str]:
     return {"version": llmc.__version__}
 
 
-@router.get("/metrics", response_class=PlainTextResponse)
+@router.get("/metrics", response_class=PlainTextResponse, responses=documented())
 async def metrics(request: Request) -> Response:
     """Prometheus text."""
     return Response(state_of(request).metrics.text(), media_type=_PROMETHEUS)
 
 
-@router.get("/metrics/vllm", response_class=PlainTextResponse)
+@router.get("/metrics/vllm", response_class=PlainTextResponse, responses=documented())
 async def vllm_metrics(request: Request) -> Response:
     """The same under vLLM's names, for its dashboards."""
     return Response(state_of(request).metrics.vllm_text(), media_type=_PROMETHEUS)
 
 
-@router.get("/v1/models")
+@router.get("/v1/models", responses=documented())
 async def models(request: Request) -> dict[str, Any]:
     return {"object": "list", "data": [_card(model) for model in state_of(request).models]}
 
 
-@router.get("/v1/models/{name:path}")
+@router.get("/v1/models/{name:path}", responses=documented(404))
 async def model(name: str, request: Request) -> dict[str, Any]:
     return _card(state_of(request).models.get(name))
 

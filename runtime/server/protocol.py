@@ -17,7 +17,7 @@ TokenIds = list[Annotated[int, Field(ge=0, lt=2**31)]]
 
 
 class Body(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class StreamOptions(Body):

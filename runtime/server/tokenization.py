@@ -8,7 +8,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 
 from llmc.server.chat import encode_chat
-from llmc.server.errors import ApiError
+from llmc.server.errors import ApiError, documented
 from llmc.server.generation import encode
 from llmc.server.protocol import DetokenizeRequest, TokenizeRequest
 from llmc.server.state import state_of
@@ -16,7 +16,10 @@ from llmc.server.state import state_of
 router = APIRouter()
 
 
-@router.post("/tokenize")
+_ANSWERS = documented(400, 404, 413)
+
+
+@router.post("/tokenize", responses=_ANSWERS)
 async def tokenize(body: TokenizeRequest, request: Request) -> dict[str, Any]:
     """Token ids of a text, or of a conversation with the chat template around it."""
     model = state_of(request).models.get(body.model)
@@ -33,7 +36,7 @@ async def tokenize(body: TokenizeRequest, request: Request) -> dict[str, Any]:
     return answer
 
 
-@router.post("/detokenize")
+@router.post("/detokenize", responses=_ANSWERS)
 async def detokenize(body: DetokenizeRequest, request: Request) -> dict[str, str]:
     """Text of token ids, special tokens included."""
     model = state_of(request).models.get(body.model)

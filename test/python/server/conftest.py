@@ -13,7 +13,7 @@ import httpx
 import openai
 import pytest
 import uvicorn
-from support.toy_engine import host_so, make_toy, pack, slow_host_so, slow_toy, toy  # noqa: F401
+from support.toy_fixtures import host_so, make_toy, pack, slow_host_so, slow_toy, toy  # noqa: F401
 
 from llmc.runtime import LLM
 from llmc.server import Models, ServedModel, ServerConfig, create_app

@@ -5,13 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import os
 import random
 import re
-import signal
-import subprocess
-import sys
-import threading
 import time
 
 import httpx
@@ -129,62 +124,3 @@ def test_async_client(server):
     for i in (1, 17, 32):
         alone = server.client.completions.create(model="toy", prompt="a" * i, max_tokens=5, temperature=0)
         assert texts[i - 1] == alone.choices[0].text
-
-
-class TestCommand:
-    """`llmc serve` as a process."""
-
-    @staticmethod
-    def start(*options: str) -> subprocess.Popen[str]:
-        command = [sys.executable, "-m", "llmc", "serve", *options]
-        environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
-        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
-
-    def test_drains_on_sigterm(self, slow_toy):
-        process = self.start(f"mine={slow_toy}", "--port", "0", "--api_key", "k")
-        line = process.stdout.readline()
-        url = re.search(r"Serving mine at (\S+)/v1", line)[1]
-        got: list[str] = []
-        first = threading.Event()
-
-        def read() -> None:
-            headers = {"authorization": "Bearer k"}
-            body = {**LONG, "stream": True}
-            with httpx.stream("POST", f"{url}{TEXT}", json=body, headers=headers, timeout=60) as answer:
-                for text in answer.iter_lines():
-                    got.append(text)
-                    first.set()
-
-        reader = threading.Thread(target=read)
-        reader.start()
-        assert first.wait(60)
-        process.send_signal(signal.SIGTERM)
-        reader.join(60)
-        errors = process.communicate(timeout=60)[1]
-        assert process.returncode == 0, errors
-        assert got[-2:] == ["data: [DONE]", ""] and '"finish_reason":"length"' in "".join(got)
-        with pytest.raises(httpx.ConnectError):
-            httpx.get(f"{url}/health")
-
-    def test_a_port_that_is_taken(self, toy, server):
-        process = self.start(str(toy), "--port", server.url.rpartition(":")[2])
-        errors = process.communicate(timeout=60)[1]
-        assert process.returncode == 2 and "cannot listen at 127.0.0.1" in errors and "--port" in errors
-
-    @pytest.mark.parametrize(
-        ("options", "message"),
-        [
-            (["/nowhere"], "/nowhere"),
-            (["ENGINE", "--port", "70000"], "--port: expected 0 to 65535, found 70000"),
-            (["ENGINE", "--max_requests", "0"], "--max_requests: expected a positive number"),
-            (["ENGINE", "--ssl_certfile", "x"], "belong together"),
-            (["a=ENGINE", "a=ENGINE"], "two engines are called 'a'"),
-            (["ENGINE", "ENGINE", "--served_model_name", "a"], "names one engine"),
-        ],
-    )
-    def test_bad_options(self, toy, capsys, options, message):
-        from llmc.compiler.cli import main
-
-        options = [option.replace("ENGINE", str(toy)) for option in options]
-        assert main(["serve", "--port", "0", *options]) == 2
-        assert message in capsys.readouterr().err

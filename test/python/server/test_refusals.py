@@ -32,6 +32,8 @@ BAD = [
     (CHAT, {"messages": MESSAGES, "top_logprobs": 2}, 400, "top_logprobs needs logprobs=true"),
     (CHAT, {"messages": MESSAGES, "response_format": {"type": "json_object"}}, 400, "response_format"),
     (CHAT, {"messages": MESSAGES, "tools": [{"type": "function"}]}, 400, "tools"),
+    ("/tokenize", {"messages": [{"role": "user"}]}, 400, "the chat template refuses these messages"),
+    (TEXT, {"prompt": "a", "max_tokens": "5"}, 400, "max_tokens: Input should be a valid integer"),
     ("/tokenize", {}, 400, "found neither"),
     ("/detokenize", {"tokens": [64]}, 400, "expected ids below"),
     ("/nowhere", {}, 404, "there is no /nowhere here"),

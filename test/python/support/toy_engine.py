@@ -1,4 +1,4 @@
-"""A toy engine (test/cpp/runtime/toy) with a byte-level tokenizer, compiled with the C compiler (fixtures)."""
+"""A toy engine (test/cpp/runtime/toy) with a byte-level tokenizer, compiled with the C compiler."""
 
 from __future__ import annotations
 
@@ -7,20 +7,18 @@ import json
 import shutil
 import struct
 import subprocess
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 import tokenizers
 from tokenizers import decoders, models, pre_tokenizers, processors
 
 TOY = Path(__file__).parents[2] / "cpp" / "runtime" / "toy"
 EMOJI = "😀é"
 CHAT_TEMPLATE = (
-    "{{ bos_token }}{% for m in messages %}{{ m['role'] }}: {{ m['content'] }}\n{% endfor %}"
+    "{{ bos_token }}{% for m in messages %}{{ m['role'] + ': ' + m['content'] }}\n{% endfor %}"
     "{% if add_generation_prompt %}assistant: {% endif %}"
 )
 
@@ -41,88 +39,43 @@ def byte_tokenizer() -> tokenizers.Tokenizer:
     return tokenizer
 
 
-def _compile(path: Path, *options: str) -> Path:
+def compile_kernels(path: Path, *options: str) -> Path:
+    """The toy's kernels as a shared library; -DTOY_STEP_MICROSECONDS=N makes each step last that long."""
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     if compiler is None:
-        pytest.fail("the toy kernels need a C compiler (cc, gcc or clang in PATH)")
+        raise RuntimeError("the toy kernels need a C compiler (cc, gcc or clang in PATH)")
     source = str(TOY / "host.c")
     subprocess.run([compiler, "-O2", "-shared", "-fPIC", *options, source, "-o", str(path)], check=True)
     return path
 
 
-@pytest.fixture(scope="session")
-def host_so(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return _compile(tmp_path_factory.mktemp("toy") / "host.so")
-
-
-@pytest.fixture(scope="session")
-def slow_host_so(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Each row of logits takes a millisecond: for tests that must find an engine at work."""
-    return _compile(tmp_path_factory.mktemp("toy") / "host.so", "-DTOY_ROW_MICROSECONDS=1000")
-
-
-ToyMaker = Callable[..., Path]
-
-
-@pytest.fixture
-def make_toy(tmp_path: Path, host_so: Path) -> ToyMaker:
-    def make(name: str = "toy", edit: Callable[[Any, Any], None] | None = None, kernels: Path = host_so) -> Path:
-        root = tmp_path / name
-        (root / "kernels").mkdir(parents=True)
-        (root / "tokenizer").mkdir()
-        shutil.copy(kernels, root / "kernels" / "host.so")
-        manifest = json.loads((TOY / "manifest.json").read_text())
-        plan = json.loads((TOY / "plan.json").read_text())
-        bias = np.arange(64, dtype=np.float32) % 7 * 0.25
-        header = {"bias": {"dtype": "F32", "shape": [64], "data_offsets": [0, bias.nbytes]}}
-        head = json.dumps(header).encode()
-        weights = struct.pack("<Q", len(head)) + head + bias.tobytes()
-        (root / "weights.safetensors").write_bytes(weights)
-        manifest["weights"]["tensors"] = [
-            {"name": "bias", "dtype": "f32", "shape": [64], "sha256": _sha256(bias.tobytes())}
-        ]
-        byte_tokenizer().save(str(root / "tokenizer" / "tokenizer.json"))
-        config = {"bos_token": {"content": "<bos>"}, "eos_token": "<eos>"}
-        (root / "tokenizer" / "tokenizer_config.json").write_text(json.dumps(config))
-        (root / "tokenizer" / "chat_template.jinja").write_text(CHAT_TEMPLATE)
-        if edit:
-            edit(manifest, plan)
-        (root / "plan.json").write_text(json.dumps(plan))
-        for path in sorted(p for p in root.rglob("*") if p.is_file()):
-            data = path.read_bytes()
-            manifest["parts"].append(
-                {
-                    "path": str(path.relative_to(root)),
-                    "bytes": len(data),
-                    "sha256": _sha256(data),
-                }
-            )
-        (root / "manifest.json").write_text(json.dumps(manifest))
-        return root
-
-    return make
-
-
-@pytest.fixture
-def toy(make_toy: ToyMaker) -> Path:
-    return make_toy()
-
-
-@pytest.fixture
-def slow_toy(make_toy: ToyMaker, slow_host_so: Path) -> Path:
-    return make_toy("slow", kernels=slow_host_so)
-
-
-@pytest.fixture
-def pack() -> Callable[..., Path]:
-    def archive(engine: Path, compression: int = zipfile.ZIP_STORED) -> Path:
-        path = engine.with_suffix(".llmc")
-        with zipfile.ZipFile(path, "w", compression) as out:
-            for part in sorted(p for p in engine.rglob("*") if p.is_file()):
-                out.write(part, str(part.relative_to(engine)))
-        return path
-
-    return archive
+def write_toy(root: Path, kernels: Path, edit: Callable[[Any, Any], None] | None = None) -> Path:
+    """Writes the engine folder; `edit` may change its manifest and plan."""
+    (root / "kernels").mkdir(parents=True)
+    (root / "tokenizer").mkdir()
+    shutil.copy(kernels, root / "kernels" / "host.so")
+    manifest = json.loads((TOY / "manifest.json").read_text())
+    plan = json.loads((TOY / "plan.json").read_text())
+    bias = np.arange(64, dtype=np.float32) % 7 * 0.25
+    header = {"bias": {"dtype": "F32", "shape": [64], "data_offsets": [0, bias.nbytes]}}
+    head = json.dumps(header).encode()
+    weights = struct.pack("<Q", len(head)) + head + bias.tobytes()
+    (root / "weights.safetensors").write_bytes(weights)
+    manifest["weights"]["tensors"] = [
+        {"name": "bias", "dtype": "f32", "shape": [64], "sha256": _sha256(bias.tobytes())}
+    ]
+    byte_tokenizer().save(str(root / "tokenizer" / "tokenizer.json"))
+    config = {"bos_token": {"content": "<bos>"}, "eos_token": "<eos>"}
+    (root / "tokenizer" / "tokenizer_config.json").write_text(json.dumps(config))
+    (root / "tokenizer" / "chat_template.jinja").write_text(CHAT_TEMPLATE)
+    if edit:
+        edit(manifest, plan)
+    (root / "plan.json").write_text(json.dumps(plan))
+    for path in sorted(p for p in root.rglob("*") if p.is_file()):
+        data = path.read_bytes()
+        manifest["parts"].append({"path": str(path.relative_to(root)), "bytes": len(data), "sha256": _sha256(data)})
+    (root / "manifest.json").write_text(json.dumps(manifest))
+    return root
 
 
 def _sha256(data: bytes) -> str:

@@ -5,7 +5,7 @@
  *
  * K holds the position, V the token of each slot, both told apart by head. */
 #include <stdint.h>
-#ifdef TOY_ROW_MICROSECONDS
+#ifdef TOY_STEP_MICROSECONDS
 #include <unistd.h>
 #endif
 
@@ -53,8 +53,9 @@ void toy_append_one(const uint64_t *args, int64_t tile) {
  * args: logit_rows, query_start, positions, kv_len, block_table, k, v, bias,
  * hidden, logits, S, B, scale (f32) */
 void toy_logits(const uint64_t *args, int64_t tile) {
-#ifdef TOY_ROW_MICROSECONDS
-  usleep(TOY_ROW_MICROSECONDS);
+#ifdef TOY_STEP_MICROSECONDS
+  if (tile == 0)
+    usleep(TOY_STEP_MICROSECONDS);
 #endif
   const int32_t *logit_rows = (const int32_t *)args[0],
                 *query_start = (const int32_t *)args[1];

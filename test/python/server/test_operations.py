@@ -26,16 +26,19 @@ def test_health_version_and_request_ids(server):
 
 def test_one_log_line_a_request(server, caplog):
     caplog.set_level(logging.INFO, logger="llmc.server")
-    server.http.post(TEXT, json={**LONG, "max_tokens": 3}, headers={"x-request-id": "abc"})
-    with server.http.stream("POST", TEXT, json={**LONG, "max_tokens": 4, "stream": True}) as answer:
+    server.http.post(TEXT, json={**LONG, "max_tokens": 3}, headers={"x-request-id": "a"})
+    body = {**LONG, "max_tokens": 4, "stream": True}
+    with server.http.stream("POST", TEXT, json=body, headers={"x-request-id": "b"}) as answer:
         list(answer.iter_lines())
-    server.http.post(TEXT, json={})
+    server.http.post(TEXT, json={}, headers={"x-request-id": "c"})
     end = time.monotonic() + 10
     while len([one for one in caplog.records if one.name == "llmc.server"]) < 3 and time.monotonic() < end:
         time.sleep(0.01)  # a line comes after its answer
     lines = [json.loads(record.getMessage()) for record in caplog.records if record.name == "llmc.server"]
+    lines.sort(key=lambda one: one["request_id"])
     assert [(one["status"], one.get("completion_tokens")) for one in lines] == [(200, 3), (200, 4), (400, None)]
-    assert lines[0]["request_id"] == "abc" and lines[0]["model"] == "toy" and lines[0]["prompt_tokens"] == 6
+    assert [one["request_id"] for one in lines] == ["a", "b", "c"]
+    assert lines[0]["model"] == "toy" and lines[0]["prompt_tokens"] == 6
 
 
 def test_metrics(server):

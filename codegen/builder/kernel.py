@@ -190,6 +190,14 @@ class KernelBuilder(MatrixOps):
             loc=here(),
         )
 
+    def atomic_add(self, value: Value, memory: Value, index: Value) -> None:
+        """Adds to global memory, in no order with other accesses."""
+        tile.AtomicOp(value.type, enum("atomic", "add"), value.ir, memory.ir, index.ir, relaxed=True, loc=here())
+
+    def same_address(self, a: Value, b: Value) -> Value:
+        """Whether two pointers point to the same place."""
+        return Value(tile.SameAddressOp(a.ir, b.ir, results=[t.i1()], loc=here()).result)
+
     def shared(self, type_: ir.Type, *, per_warpgroup: bool = False, buffers: int = 1) -> Value:
         op = tile.SharedOp(type_, per_warpgroup=per_warpgroup or None, buffers=buffers, loc=here())
         return Value(op.tile)

@@ -156,8 +156,18 @@ class MatrixOps:
             body(*(Value(v) for v in block.arguments))
             tile.YieldOp([])
 
-    def store_tma(self, fragment: Value, staging: Value, map_: Value, coordinates: Sequence[Operand]) -> None:
-        tile.StoreTmaOp(fragment.ir, staging.ir, map_.ir, [i32(c).ir for c in coordinates], loc=here())
+    def store_tma(
+        self,
+        fragment: Value,
+        staging: Value,
+        map_: Value,
+        coordinates: Sequence[Operand],
+        *,
+        accumulate: bool = False,
+    ) -> None:
+        """`accumulate` adds the float32 elements to what is there."""
+        at = [i32(c).ir for c in coordinates]
+        tile.StoreTmaOp(fragment.ir, staging.ir, map_.ir, at, accumulate=accumulate or None, loc=here())
 
     # -- grid ------------------------------------------------------------------------------
 

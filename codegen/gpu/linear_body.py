@@ -68,6 +68,19 @@ class LinearBody:
         """Arguments that only the epilogue reads: bias, residual, ..."""
         return [a for a in self.body.block.arguments if a not in (self.input, self.weight)]
 
+    def residual_sum(self) -> tuple[ir.Value, ir.Value] | None:
+        """(operand, value) where the last step of the epilogue adds a float32 operand of the result's shape to
+        a value that does not read it: where the result lies on the operand, memory can do the sum."""
+        result = self.result
+        op = result.owner
+        if self.body.is_argument(result) or op.name != "arith.addf" or not isinstance(element(result), ir.F32Type):
+            return None
+        for residual, value in (op.operands, list(op.operands)[::-1]):
+            uses = len(list(residual.uses))
+            if residual in self.extra and residual.type == result.type and uses == 1:
+                return residual, value
+        return None
+
     def check(self) -> None:
         """Raises UnsupportedKernel for what the tensor-core kernels cannot take."""
         for value, name in ((self.input, "input"), (self.weight, "weight")):
@@ -101,8 +114,12 @@ class Epilogue:
     def __init__(self, k: KernelBuilder, linear: LinearBody, memory: list[Value]):
         self._k = k
         self._linear = linear
-        self._out = memory[0]
+        self.out = memory[0]
         self._extra = dict(zip(linear.extra, memory[1:], strict=True))
+
+    def memory(self, value: ir.Value) -> Value:
+        """Where an operand lies."""
+        return self._extra[value]
 
     def finish(self, factors: Sequence[Value], row: Value, column: Value, inside: Value | None) -> None:
         """Stores what `value` gives; where `inside` is false, nothing is read or stored (None: all is inside)."""
@@ -111,7 +128,12 @@ class Epilogue:
     def store(self, value: Value, row: Value, column: Value, inside: Value | None) -> None:
         """Stores finished element(s) where `inside` holds (None: everywhere)."""
         at = row.to(t.i64()) * self._linear.columns + column.to(t.i64())
-        self._k.store(value.to(element(self._linear.result)), self._out, at, condition=inside)
+        self._k.store(value.to(element(self._linear.result)), self.out, at, condition=inside)
+
+    def add(self, value: Value, row: Value, column: Value, inside: Value) -> None:
+        """Adds a scalar to the float32 result in memory where `inside` holds: nothing is loaded."""
+        with self._k.if_(inside):
+            self._k.atomic_add(value, self.out, row.to(t.i64()) * self._linear.columns + column.to(t.i64()))
 
     def value(
         self,
@@ -120,8 +142,9 @@ class Epilogue:
         column: Value,
         inside: Value | None,
         loaded: Mapping[ir.Value, Value] | None = None,
+        target: ir.Value | None = None,
     ) -> Value:
-        """The finished element(s) of row `row` from column `column` of the result on.
+        """The finished element(s) of row `row` from column `column` of the result on, or of another value.
 
         `factors` is the product, or gate and up behind a GLU: scalars, or vectors of neighbours in
         a row (then `column` is that of the first). `loaded` are operands that are here already.
@@ -138,7 +161,7 @@ class Epilogue:
             known = {linear.glu.results[0]: gate * factors[1]}
         known |= loaded or {}
         loaders = {a: (lambda a=a: self._load(a, row, column, inside, width)) for a in linear.extra}
-        return Replay(self._k, known, loaders).value(linear.result)
+        return Replay(self._k, known, loaders).value(target if target is not None else linear.result)
 
     def _biased(self, product: Value, column: Value, inside: Value | None, width: int) -> Value:
         operands = list(self._linear.op.operands)

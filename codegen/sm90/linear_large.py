@@ -1,14 +1,14 @@
 """Linear for many tokens: persistent, warp-specialised, wgmma from TMA-fed rings.
 
-Roles:    load (1 thread) | math (two warpgroups of 64 rows each)
+Roles:    load (1 thread) | math (two or three warpgroups of 64 rows each)
 Ring ab:  load -> math; a stage is one tile of x and one of w, 64 of K deep
 Timeline: load: for each tile, for each k: ab.produce
           math: for each tile, for each k: ab.consume -> wgmma (one in flight); then the epilogue:
                 results go through shared memory and TMA, which runs on beside the next tile
 
-The epilogue's own operands (residual) are brought into the L2 while the tile is multiplied, and the
-epilogue takes 64 columns at a time, so that few of them are in registers. The first tile's w is
-asked for before the predecessors end.
+The epilogue's own operands (residual) are brought into the L2 while the tile is multiplied; what
+happens at the end of a tile is in `linear_store`. The first tile's w is asked for before the
+predecessors end.
 
 Blocks walk the tiles of the result in grouped raster order. Rows past T and columns past N are
 computed on zeros (TMA fills them) and never stored. Floor: 2 T N K operations.
@@ -19,40 +19,60 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from mlir import ir
-
 from ..builder import KernelBuilder, Value
 from ..builder import types as t
-from ..gpu.body import Body, bytes_of, element, shape
+from ..gpu.body import Body, element
 from ..gpu.linear_body import Epilogue, LinearBody
 from ..kernel import Argument, Expression, ceildiv, mul
+from .linear_maps import tensor_map
+from .linear_store import BUFFER_BYTES, ROWS, TileStore
 
 BLOCK_K = 64
 """One 128-byte swizzle span of 16-bit elements."""
-ROWS = 64
-"""Rows of one warpgroup's wgmma."""
 SHARED_BYTES = 232448
 SMS = 132
 
 
+REGISTERS = {2: (40, 232), 3: (32, 160)}
+"""By the number of math warpgroups: registers of a thread that loads, and of one that multiplies."""
+WIDEST = {2: 256, 3: 192}
+"""Columns of the accumulator that fit into the registers that a thread has before setmaxnreg (168, 128)."""
+
+
 @dataclass(frozen=True)
 class Config:
-    """Tile of the result and depth of the ring."""
+    """Tile of the result, depth of the ring, rows of tiles walked together, stores in flight a warpgroup."""
 
     block_m: int = 128
     block_n: int = 256
     stages: int = 4
     group: int = 16
+    buffers: int = 2
+
+    @property
+    def warpgroups(self) -> int:
+        return self.block_m // ROWS
+
+    @property
+    def stage_bytes(self) -> int:
+        return (self.block_m + self.block_n) * BLOCK_K * 2
+
+    @property
+    def shared_bytes(self) -> int:
+        """The ring with its barriers, and the buffers of stores."""
+        return self.stages * (self.stage_bytes + 16) + self.warpgroups * self.buffers * BUFFER_BYTES + 1024
 
     def why_invalid(self) -> str | None:
         """None, or the rule that the configuration breaks."""
-        if self.block_m != 2 * ROWS:
-            return f"block_m must be {2 * ROWS} (two warpgroups), got {self.block_m}"
-        if self.block_n % 16 or not 16 <= self.block_n <= 256:
-            return f"block_n must be a multiple of 16 in 16..256, got {self.block_n}"
-        used = self.stages * (self.block_m + self.block_n) * BLOCK_K * 2
-        if self.stages < 2 or used > SHARED_BYTES - 1024:
-            return f"{self.stages} stages take {used} of {SHARED_BYTES} bytes"
+        if self.block_m % ROWS or self.warpgroups not in REGISTERS:
+            return f"block_m must be {' or '.join(str(ROWS * w) for w in REGISTERS)}, got {self.block_m}"
+        widest = WIDEST[self.warpgroups]
+        if self.block_n % 16 or not 16 <= self.block_n <= widest:
+            return f"block_n must be a multiple of 16 in 16..{widest}, got {self.block_n}"
+        if self.group < 1 or not 1 <= self.buffers <= 8:
+            return f"group must be 1 or more and buffers 1 to 8, got {self.group} and {self.buffers}"
+        if self.stages < 2 or self.shared_bytes > SHARED_BYTES:
+            return f"{self.stages} stages take {self.shared_bytes} of {SHARED_BYTES} bytes"
         return None
 
 
@@ -67,17 +87,24 @@ def cost(config: Config, n: int, tokens: int) -> float:
     (measured on an H200: 128-wide tiles reach 0.9 of the rate of 256-wide ones).
     """
     tiles = -(-tokens // config.block_m) * -(-n // config.block_n)
-    return -(-tiles // SMS) * (config.block_n + 24)
+    return -(-tiles // SMS) * (config.block_n + 24) * config.block_m / 128
+
+
+def deepest(block_m: int, block_n: int, group: int = 16) -> Config:
+    """The configuration with the most stages, up to 8, and two stores in flight where they leave it 4."""
+    found = []
+    for buffers in (2, 1):
+        free = SHARED_BYTES - Config(block_m, block_n, 0, group, buffers).shared_bytes
+        stages = min(8, free // (Config(block_m, block_n).stage_bytes + 16))
+        found.append(Config(block_m, block_n, stages, group, buffers))
+    return found[0] if found[0].stages >= 4 else max(found, key=lambda c: c.stages)
 
 
 def candidates(n: int, tokens: int) -> list[Config]:
     """Legal configurations, cheapest first, the wider tile among equals."""
-    staging = 2 * 2 * ROWS * 64 * 2
-    found = []
-    for block_n in BLOCKS_N:
-        stage = (128 + block_n) * BLOCK_K * 2
-        found.append(Config(block_n=block_n, stages=min(8, (SHARED_BYTES - 2048 - staging) // stage)))
-    return sorted(found, key=lambda c: (cost(c, n, tokens), -c.block_n))
+    found = [deepest(block_m, block_n) for block_m in (128, 192) for block_n in BLOCKS_N]
+    found = [c for c in found if c.why_invalid() is None]
+    return sorted(found, key=lambda c: (cost(c, n, tokens), c.block_m, -c.block_n))
 
 
 def choose(n: int, tokens: int) -> Config:
@@ -105,44 +132,32 @@ class _Kernel:
         self.rows_type = t.smem((ROWS, BLOCK_K), dtype, 128, slab_rows=config.block_m)
         self.acc = t.acc(ROWS, config.block_n, t.f32())
         self.steps = -(-linear.k // BLOCK_K)
-        self.k = KernelBuilder(linear.body.name + suffix, threads=384, pdl=True, min_blocks=1)
+        threads = 128 * (config.warpgroups + 1)
+        self.k = KernelBuilder(linear.body.name + suffix, threads=threads, pdl=True, min_blocks=1)
         # Columns of a gated tile are halved.
         self.columns = config.block_n // (1 if linear.glu is None else 2)
-        self.part, self.slab = parts(self.columns, bytes_of(element(linear.result)), bool(linear.extra))
-        self.staging_type = t.smem((ROWS, self.slab), element(linear.result), self.slab * self.out_bytes)
-        self.out_map = t.tensor_map((ROWS, self.slab), element(linear.result), self.slab * self.out_bytes)
-        # TMA needs whole 16-byte rows.
-        self.through_tma = linear.columns * self.out_bytes % 16 == 0
-        # Operands of the shape of the result; a row vector is in the L2 after its first use.
-        self.matrices = [
-            a for a in linear.extra if len(shape(a)) == 2 and linear.columns * bytes_of(element(a)) % 16 == 0
-        ]
-
-    @property
-    def out_bytes(self) -> int:
-        return bytes_of(element(self.linear.result))
+        self.store = TileStore(self.k, linear, self.columns, config.buffers)
 
     def build(self) -> tuple[KernelBuilder, tuple[Expression, ...], list[Argument]]:
-        k, config, linear = self.k, self.config, self.linear
-        extra = {"out_map": self.out_map} if self.through_tma else {}
-        ahead = {f"ahead{i}": t.tensor_map((128, 64), element(a), 0) for i, a in enumerate(self.matrices)}
+        k, config, linear, store = self.k, self.config, self.linear, self.store
+        ahead = {f"ahead{i}": t.tensor_map((config.block_m, 64), element(a), 0) for i, a in enumerate(store.matrices)}
         self.a, self.b, self.tokens, *memory = k.arguments(
-            a=self.maps[0], b=self.maps[1], tokens=t.i32(), **linear.parameters(), **ahead, **extra
+            a=self.maps[0], b=self.maps[1], tokens=t.i32(), **linear.parameters(), **ahead, **store.parameters()
         )
-        self.out = memory.pop() if self.through_tma else None
-        self.ahead = [memory.pop() for _ in ahead]
+        out = memory.pop() if store.through_tma else None
+        self.ahead = [memory.pop() for _ in ahead][::-1]
         with k.body():
             self.ring = k.ring(config.stages, *self.slots)
-            if self.through_tma:
-                self.staging = k.shared(self.staging_type, per_warpgroup=True, buffers=2)
+            store.begin(Epilogue(k, linear, memory), self.tokens, out)
             self.tile_rows = (self.tokens + (config.block_m - 1)) // config.block_m
             self.tile_columns = k.i32(-(-linear.n // config.block_n))
             self.tiles = self.tile_rows * self.tile_columns
             self.first, self.stride = k.program_id(), k.num_programs()
-            with k.role("load", warps=1, regs=40, elected=True):
+            few, many = REGISTERS[config.warpgroups]
+            with k.role("load", warps=1, regs=few, elected=True):
                 self._load()
-            with k.role("math", warps=8, regs=232):
-                self._math(Epilogue(k, linear, memory))
+            with k.role("math", warps=4 * config.warpgroups, regs=many):
+                self._math()
         rows: Expression = "rows"
         grid = ["min", SMS, mul(ceildiv(rows, config.block_m), -(-linear.n // config.block_n))]
         arguments: list[Argument] = [
@@ -151,16 +166,10 @@ class _Kernel:
             {"i32": rows},
             *linear.arguments(),
         ]
-        for a in self.matrices:
-            arguments.append(
-                tensor_map(linear.body.operand(a), linear.columns, "max_rows", 128, element(a), 64, swizzle=0)
-            )
-        if self.through_tma:
-            out = element(linear.result)
-            arguments.append(
-                tensor_map({"result": 0}, linear.columns, "max_rows", ROWS, out, self.slab, self.slab * self.out_bytes)
-            )
-        return k, (grid, 1, 1), arguments
+        for a in store.matrices:
+            operand, rows_of_box = linear.body.operand(a), config.block_m
+            arguments.append(tensor_map(operand, linear.columns, "max_rows", rows_of_box, element(a), 64, swizzle=0))
+        return k, (grid, 1, 1), [*arguments, *store.arguments()]
 
     def _tile(self, work: Value) -> tuple[Value, Value]:
         """First row and first column of a tile."""
@@ -192,9 +201,10 @@ class _Kernel:
 
         def look_ahead(m0: Value, n0: Value) -> None:
             column = n0 if self.linear.glu is None else n0 >> 1
-            for map_ in self.ahead:
-                for c in range(0, self.columns, 64):
-                    k.prefetch(map_, [m0, column + c])
+            with self.store.if_loads():
+                for map_ in self.ahead:
+                    for c in range(0, self.columns, 64):
+                        k.prefetch(map_, [m0, column + c])
 
         def tile(work: Value) -> None:
             m0, n0 = self._tile(work)
@@ -210,7 +220,7 @@ class _Kernel:
         k.for_(head, self.steps, 1, lambda i: both(i, m0, n0))
         k.for_(self.first + self.stride, self.tiles, self.stride, tile)
 
-    def _math(self, epilogue: Epilogue) -> None:
+    def _math(self) -> None:
         k, config = self.k, self.config
         k.pdl_wait()
         group = k.warpgroup_index()
@@ -231,119 +241,7 @@ class _Kernel:
             )
             product = k.wgmma_wait([acc], [t.frag((ROWS, config.block_n), t.f32())])
             k.release(self.ring)
-            self._finish(epilogue, product, m0 + group * ROWS, n0)
+            self.store.finish(product, m0 + group * ROWS, n0)
 
         k.for_(self.first, self.tiles, self.stride, tile)
         k.pdl_launch()
-
-    def _finish(self, epilogue: Epilogue, product: Value, row: Value, column: Value) -> None:
-        k, config, linear = self.k, self.config, self.linear
-        pair = t.vector(2, t.f32())
-        fragments = [product]
-        if linear.glu is not None:
-            fragments = list(k.deinterleave(product, t.frag((ROWS, self.columns), t.f32())))
-            column = column >> 1
-        types = [pair] * len(fragments)
-
-        if self.out is None:
-            self._store(epilogue, fragments, types, row, column)
-            return
-
-        last_row, last_pair = self.tokens - 1, linear.columns - 2
-
-        def near(r: Value, c: Value) -> tuple[Value, Value]:
-            """A place that exists: what lies outside is not stored, so it may read anything."""
-            return r.min(last_row), c.min(last_pair) if linear.n % config.block_n else c
-
-        def value(*at: Value) -> Value:
-            *elements, r, c = at
-            factors, loaded = elements[: len(fragments)], elements[len(fragments) :]
-            known = dict(zip(self.matrices, loaded, strict=True))
-            return epilogue.value(factors, *near(r, c), None, known).to(element(linear.result))
-
-        def ask(first: int) -> list[Value]:
-            """The operands of the part that begins at column `first`."""
-            if first >= self.columns:
-                return []
-            shape_of = k.fill(k.f32(0.0), some)
-            return [
-                k.map(
-                    [shape_of], [pair], lambda _, r, c, a=a: epilogue.load(a, *near(r, c), 2), [some],
-                    at=(row, column + first),
-                )
-                for a in self.matrices
-            ]  # fmt: skip
-
-        result = t.frag((ROWS, self.part), element(linear.result))
-        some = t.frag((ROWS, self.part), t.f32())
-        operands = ask(0)
-        for first in range(0, self.columns, self.part):
-            whole = self.part == self.columns
-            factors = fragments if whole else [k.columns(f, first, some) for f in fragments]
-            # Asked for before the part at hand is stored, so that they travel meanwhile.
-            following = ask(first + self.part)
-            done = k.map(
-                [*factors, *operands], types + [pair] * len(operands), value, [result], at=(row, column + first)
-            )
-            k.store_tma(done, self.staging, self.out, [row, column + first])
-            operands = following
-
-    def _store(
-        self, epilogue: Epilogue, fragments: list[Value], types: list[ir.Type], row: Value, column: Value
-    ) -> None:
-        """Stores from registers. Tiles that lie inside, nearly all, test nothing, so that the loads of
-        their epilogue travel together."""
-        k, columns = self.k, self.linear.columns
-        whole = (row + ROWS <= self.tokens) & (column + self.columns <= columns)
-
-        def store(*at: Value) -> None:
-            *factors, r, c = at
-            epilogue.finish(factors, r, c, None)
-
-        def store_inside(*at: Value) -> None:
-            *factors, r, c = at
-            epilogue.finish(factors, r, c, (r < self.tokens) & (c < columns))
-
-        with k.if_(whole):
-            k.epilogue(fragments, types, store, at=(row, column))
-        with k.if_(whole ^ True):
-            k.epilogue(fragments, types, store_inside, at=(row, column))
-
-
-def parts(columns: int, element_bytes: int, loads: bool) -> tuple[int, int]:
-    """(columns finished at once, columns of one TMA store) for an epilogue of so many columns.
-
-    An epilogue without operands is finished whole. One that loads takes 64 columns where it can, in
-    two stores, so that loads of a part meet the store of the part before it.
-    """
-    slabs = [span // element_bytes for span in (128, 64, 32)]
-    if not loads:
-        return columns, next(slab for slab in slabs if columns % slab == 0)
-    for part in (64, 32):
-        if columns % part == 0:
-            return part, part // 2
-    return slabs[-1], slabs[-1]
-
-
-def tensor_map(
-    base: Argument,
-    columns: int,
-    rows: Expression,
-    box_rows: int,
-    dtype: ir.Type,
-    box_columns: int = BLOCK_K,
-    swizzle: int = 128,
-) -> Argument:
-    """The map of a row-major matrix, in boxes of `box_rows` by `box_columns`."""
-    return {
-        "tensor_map": {
-            "base": base,
-            "dtype": str(dtype),
-            "shape": [columns, rows],
-            "strides": [columns * bytes_of(dtype)],
-            "box": [box_columns, box_rows],
-            "swizzle": swizzle,
-            "l2_promotion": 256,
-            "fill": "zero",
-        }
-    }

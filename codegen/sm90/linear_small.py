@@ -14,8 +14,12 @@ order. Time is the bytes of w over the bandwidth: everything else hides behind t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
+
+from mlir import ir
 
 from ..builder import KernelBuilder, Value
 from ..builder import types as t
@@ -275,11 +279,11 @@ class _Kernel:
         first = first if linear.glu is None else first >> 1
         layout = "" if linear.glu is None else "half_rows"
 
-        def value(*at: Value) -> Value:
+        def value(*at: Value, target: ir.Value | None = None) -> Value:
             """Finished, read at a place that exists even where the element does not."""
             *factors, row, token = at
             column = (first + row).min(last_column)
-            return epilogue.value(factors, token.min(last_token), column, None)
+            return epilogue.value(factors, token.min(last_token), column, None, target=target)
 
         def store(v: Value, row: Value, token: Value) -> None:
             column = first + row
@@ -294,9 +298,27 @@ class _Kernel:
         part = min(tokens, 32)
         some = t.frag((64 // halves, part), t.f32(), layout)
         types = [t.f32()] * len(fragments)
-        for c in range(0, tokens, part):
-            factors = fragments if part == tokens else [k.columns(f, c, some) for f in fragments]
-            done = k.map(factors, types, value, [some], at=(0, first_token + c))
-            k.epilogue([done], [t.f32()], store, at=(0, first_token + c))
-            if part < tokens:
-                k.barrier("warpgroup")
+
+        def finish(value: Callable[..., Value], store: Callable[..., None]) -> None:
+            for c in range(0, tokens, part):
+                factors = fragments if part == tokens else [k.columns(f, c, some) for f in fragments]
+                done = k.map(factors, types, value, [some], at=(0, first_token + c))
+                k.epilogue([done], [t.f32()], store, at=(0, first_token + c))
+                if part < tokens:
+                    k.barrier("warpgroup")
+
+        sum_ = linear.residual_sum()
+        if sum_ is None:
+            finish(value, store)
+            return
+        # The residual stream lies on its result: memory adds, and nothing is loaded.
+        residual, rest = sum_
+
+        def add(v: Value, row: Value, token: Value) -> None:
+            epilogue.add(v, token, first + row, inside(row, first + row, token, halves))
+
+        in_place = k.same_address(epilogue.out, epilogue.memory(residual))
+        with k.if_(in_place):
+            finish(partial(value, target=rest), add)
+        with k.if_(in_place ^ True):
+            finish(value, store)

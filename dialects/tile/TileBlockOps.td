@@ -153,6 +153,21 @@ def Tile_StoreOp : Tile_Op<"store", [AttrSizedOperandSegments]> {
   let hasVerifier = 1;
 }
 
+def Tile_SameAddressOp : Tile_Op<"same_address", [Pure]> {
+  let summary = "Whether two pointers point to the same place";
+  let description = [{
+    Whether a result lies on an operand is known when an engine is planned,
+    after its kernels were made: a kernel that gains by it asks.
+
+    ```mlir
+    %in_place = tile.same_address %out, %residual : !tile.ptr<f32>, !tile.ptr<f32>
+    ```
+  }];
+  let arguments = (ins Tile_Ptr:$lhs, Tile_Ptr:$rhs);
+  let results = (outs I1:$result);
+  let assemblyFormat = "$lhs `,` $rhs attr-dict `:` type($lhs) `,` type($rhs)";
+}
+
 def Tile_AtomicOp : Tile_Op<"atomic"> {
   let summary = "Atomic update of global memory, device scope";
   let description = [{

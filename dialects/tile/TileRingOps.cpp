@@ -134,6 +134,9 @@ LogicalResult StoreTmaOp::verify() {
            << staging.getShape()[1] << " columns";
   if (!getStaging().getDefiningOp<SharedOp>())
     return emitOpError("expected a staging tile made by tile.shared");
+  if (getAccumulate() && !fragment.getElementType().isF32())
+    return emitOpError("expected a fragment of f32 to accumulate, got ")
+           << fragment;
   return verifyBox(*this, getMap().getType(), getCoordinates(), staging);
 }
 

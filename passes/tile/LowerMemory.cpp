@@ -120,6 +120,17 @@ struct AtomicPattern : TilePattern<AtomicOp> {
   }
 };
 
+struct SameAddressPattern : TilePattern<SameAddressOp> {
+  using TilePattern::TilePattern;
+  LogicalResult
+  matchAndRewrite(SameAddressOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    rewriter.replaceOpWithNewOp<LLVM::ICmpOp>(
+        op, LLVM::ICmpPredicate::eq, adaptor.getLhs(), adaptor.getRhs());
+    return success();
+  }
+};
+
 struct FencePattern : TilePattern<FenceOp> {
   using TilePattern::TilePattern;
   LogicalResult
@@ -212,7 +223,7 @@ struct WarpgroupSlicePattern : TilePattern<WarpgroupSliceOp> {
 void llmc::tile::populateMemoryPatterns(const TypeConverter &converter,
                                         RewritePatternSet &patterns,
                                         const KernelLowering &kernel) {
-  patterns.add<LoadPattern, StorePattern, AtomicPattern, FencePattern,
-               ProxyFencePattern, SharedPattern, SlicePattern,
+  patterns.add<LoadPattern, StorePattern, AtomicPattern, SameAddressPattern,
+               FencePattern, ProxyFencePattern, SharedPattern, SlicePattern,
                WarpgroupSlicePattern>(converter, patterns.getContext(), kernel);
 }

@@ -95,9 +95,14 @@ struct StoreTmaPattern : TilePattern<StoreTmaOp> {
       e.when(leader, [&](Emitter &e) {
         SmallVector<Value> at(llvm::reverse(adaptor.getCoordinates()));
         at[0] = e.add(at[0], slab * width);
-        NVVM::CpAsyncBulkTensorSharedCTAToGlobalOp::create(
-            rewriter, loc, adaptor.getMap(), buffer, at, Value(),
-            NVVM::TMAStoreMode::TILE, Value());
+        if (op.getAccumulate())
+          NVVM::CpAsyncBulkTensorReduceOp::create(
+              rewriter, loc, adaptor.getMap(), buffer, NVVM::TMAReduxKind::ADD,
+              NVVM::TMAStoreMode::TILE, at, Value());
+        else
+          NVVM::CpAsyncBulkTensorSharedCTAToGlobalOp::create(
+              rewriter, loc, adaptor.getMap(), buffer, at, Value(),
+              NVVM::TMAStoreMode::TILE, Value());
         NVVM::CpAsyncBulkCommitGroupOp::create(rewriter, loc);
       });
     }

@@ -91,18 +91,19 @@ def rope_append(heads: int, kv_heads: int, dim: int) -> Case:
 
 
 def linear(n: int, k: int, epilogue: str = "bf16") -> Case:
-    """epilogue: 'bf16', 'f32', 'bias', 'residual' (float32 sum) or 'glu' (interleaved by 8)."""
+    """epilogue: 'bf16', 'f32', 'bias', 'residual' (float32 sum), 'residual_in_place' (its result on the residual)
+    or 'glu' (interleaved by 8)."""
     x, w = f"tensor<?x{k}xbf16>", f"tensor<{n}x{k}xbf16>"
     arguments = f"%x: {x}, %w: {w}"
     columns = n // 2 if epilogue == "glu" else n
-    out = f"tensor<?x{columns}x{'f32' if epilogue in ('f32', 'residual') else 'bf16'}>"
+    out = f"tensor<?x{columns}x{'bf16' if epilogue in ('bf16', 'bias', 'glu') else 'f32'}>"
     wide = f"tensor<?x{n}xf32>"
     if epilogue in ("bf16", "f32"):
         body = f"  %r0 = llm.linear %x, %w : {x}, {w} -> {out}"
     elif epilogue == "bias":
         arguments += f", %b: tensor<{n}xf32>"
         body = f"  %r0 = llm.linear %x, %w bias(%b) : {x}, {w}, tensor<{n}xf32> -> {out}"
-    elif epilogue == "residual":
+    elif epilogue.startswith("residual"):
         arguments += f", %h: {out}"
         body = f"  %0 = llm.linear %x, %w : {x}, {w} -> {out}\n  %r0 = arith.addf %h, %0 : {out}"
     else:
@@ -159,6 +160,7 @@ def all_cases() -> Iterator[Case]:
     # SmolLM2-135M: qkv, o, gate and up, down, logits.
     yield linear(960, 576)
     yield linear(576, 576, "residual")
+    yield linear(576, 576, "residual_in_place")
     yield linear(3072, 576, "glu")
     yield linear(576, 1536, "residual")
     yield linear(49152, 576, "f32")
@@ -167,9 +169,10 @@ def all_cases() -> Iterator[Case]:
     yield linear(72, 264)
     # Llama-3.1-8B.
     yield linear(6144, 4096)
-    yield linear(4096, 4096, "residual")
+    yield linear(4096, 4096, "residual_in_place")
     yield linear(28672, 4096, "glu")
     yield linear(4096, 14336, "residual")
+    yield linear(4096, 14336, "residual_in_place")
     yield attention(9, 3, 64)
     yield attention(32, 8, 128)
     yield attention(8, 8, 64)

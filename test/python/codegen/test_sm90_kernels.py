@@ -174,10 +174,48 @@ def test_a_long_sum_of_few_rows_is_split_over_pairs_of_blocks(context):
     assert clusters[64] == clusters[128] == (2, 1, 1)
 
 
+def test_a_residual_on_its_result_is_added_by_memory(context):
+    """Whether it lies there is known at the launch, so both ways are in the kernel."""
+    ptx = _compile(context, kernel_cases.linear(4096, 4096, "residual")["text"]).ir["ptx"]
+    assert "cp.reduce.async.bulk.tensor" in ptx
+    assert "cp.async.bulk.tensor.2d.global.shared" in ptx
+    assert "atom.global.add.f32" in ptx
+    for epilogue in ("bf16", "f32", "bias", "glu"):
+        assert "cp.reduce.async" not in _compile(context, kernel_cases.linear(960, 576, epilogue)["text"]).ir["ptx"]
+
+
+BODY = """llm.kernel @l(%x: tensor<?x64xbf16>, %w: tensor<64x64xbf16>, %h: tensor<?x64xf32>)
+    -> tensor<?x64xf32> attributes {{anchor = "linear"}} {{
+  %y = llm.linear %x, %w : tensor<?x64xbf16>, tensor<64x64xbf16> -> tensor<?x64xf32>
+{0}
+  llm.yield %r : tensor<?x64xf32>
+}}"""
+
+
+@pytest.mark.parametrize(
+    ("lines", "found"),
+    [
+        ("  %r = arith.addf %h, %y : tensor<?x64xf32>", True),
+        ("  %r = arith.addf %y, %h : tensor<?x64xf32>", True),
+        ("  %r = arith.mulf %h, %y : tensor<?x64xf32>", False),
+        # The residual is read twice: memory cannot do that.
+        ("  %z = arith.mulf %h, %y : tensor<?x64xf32>\n  %r = arith.addf %z, %h : tensor<?x64xf32>", False),
+    ],
+)
+def test_residual_sums_are_recognised(context, lines, found):
+    from llmc.codegen.gpu.body import Body
+    from llmc.codegen.gpu.linear_body import LinearBody
+
+    with context, ir.Location.unknown():
+        module = ir.Module.parse(BODY.format(lines))
+        linear = LinearBody(Body(module.body.operations[0]))
+        assert (linear.residual_sum() is not None) == found
+
+
 @pytest.mark.parametrize("element_bytes", [2, 4])
 @pytest.mark.parametrize("columns", [256, 224, 192, 160, 128, 112, 96, 80, 64, 48, 32])
 def test_parts_of_an_epilogue_cover_its_columns(columns, element_bytes):
-    from llmc.codegen.sm90.linear_large import parts
+    from llmc.codegen.sm90.linear_store import parts
 
     for loads in (False, True):
         part, slab = parts(columns, element_bytes, loads)

@@ -33,6 +33,8 @@ tile.kernel @row(%x: !tile.ptr<f32>, %n: i32, %count: !tile.ptr<i32>, %far: i64)
   %y = tile.load %x[%far : i64] if %in cache(evict_first) : !tile.ptr<f32> -> f32
   // CHECK: tile.store %{{.*}}, %{{.*}}[%{{.*}}] if %{{.*}} : f32, !tile.ptr<f32>
   tile.store %y, %x[%t] if %in : f32, !tile.ptr<f32>
+  // CHECK: tile.same_address %{{.*}}, %{{.*}} : <i32>, <i32>
+  %same = tile.same_address %count, %count : !tile.ptr<i32>, !tile.ptr<i32>
   // CHECK: tile.atomic add %{{.*}}, %{{.*}}[%{{.*}} : i32] : i32, <i32> -> i32
   %old = tile.atomic add %t, %count[%zero : i32] : i32, !tile.ptr<i32> -> i32
   // CHECK: tile.fence

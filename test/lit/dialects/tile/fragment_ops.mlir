@@ -63,4 +63,6 @@ tile.kernel @store_f32(%d: !wide_map, %f: f32, %r: i32) threads(128) {
   %s = tile.fill %f : f32 -> !s
   // CHECK: tile.store_tma
   tile.store_tma %s, %out -> %d[%r, %r] : !s, !wide -> !wide_map
+  // CHECK: tile.store_tma %{{.*}}, %{{.*}} -> %{{.*}}[%{{.*}}, %{{.*}}] accumulate :
+  tile.store_tma %s, %out -> %d[%r, %r] accumulate : !s, !wide -> !wide_map
 }

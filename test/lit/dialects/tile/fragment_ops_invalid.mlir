@@ -249,6 +249,18 @@ tile.kernel @stored(%d: !map, %r: i32, %f: f32) threads(128) {
 
 // -----
 
+!tile = !tile.smem<64x64xbf16, swizzle = 128>
+!map = !tile.tensor_map<64x64xbf16, swizzle = 128>
+tile.kernel @accumulated(%d: !map, %r: i32, %f: f32) threads(128) {
+  %out = tile.shared : !tile
+  %x = tile.fill %f : f32 -> !tile.frag<64x128xf32>
+  %h = tile.convert %x : !tile.frag<64x128xf32> -> !tile.frag<64x128xbf16>
+  // expected-error @+1 {{expected a fragment of f32 to accumulate, got '!tile.frag<64x128xbf16>'}}
+  tile.store_tma %h, %out -> %d[%r, %r] accumulate : !tile.frag<64x128xbf16>, !tile -> !map
+}
+
+// -----
+
 !tile = !tile.smem<128x64xbf16, swizzle = 128>
 !map = !tile.tensor_map<64x64xbf16, swizzle = 128>
 tile.kernel @staging_rows(%d: !map, %r: i32, %f: f32) threads(128) {

@@ -137,12 +137,14 @@ tile.kernel @cluster(%f: f32) threads(128) cluster(2) shared_memory(2048) {
 // CHECK: nvvm.cp.async.bulk.wait_group 1 {read}
 // CHECK-COUNT-8: llvm.store %{{.*}} {alignment = 8 : i64} : vector<2xf32>, !llvm.ptr<3>
 // CHECK: nvvm.cp.async.bulk.tensor.global.shared.cta
+// CHECK: nvvm.cp.async.bulk.tensor.reduce {{.*}} {redKind = #nvvm.tma_redux_kind<add>}
 // CHECK: nvvm.cp.async.bulk.tensor.prefetch
 tile.kernel @store_f32(%d: !wide_map, %f: f32, %r: i32) threads(160) shared_memory(16384) {
   %out = tile.shared per_warpgroup buffers(2) {offset = 0 : i32} : !wide
   tile.role @math warps(4) {
     %s = tile.fill %f : f32 -> !tile.frag<64x64xf32>
     tile.store_tma %s, %out -> %d[%r, %r] : !tile.frag<64x64xf32>, !wide -> !wide_map
+    tile.store_tma %s, %out -> %d[%r, %r] accumulate : !tile.frag<64x64xf32>, !wide -> !wide_map
   }
   tile.role @load warps(1) elected {
     tile.prefetch %d[%r, %r] : !wide_map

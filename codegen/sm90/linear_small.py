@@ -26,7 +26,8 @@ from ..builder import types as t
 from ..gpu.body import Body, element
 from ..gpu.linear_body import Epilogue, LinearBody
 from ..kernel import Argument, Expression, ceildiv
-from .linear_large import SHARED_BYTES, SMS, tensor_map
+from .linear_large import SHARED_BYTES, SMS
+from .linear_maps import tensor_map
 
 SPAN = 64
 """Elements of one 128-byte swizzle span."""

@@ -79,16 +79,16 @@ class TileStore:
             return
         if self.sum is not None:
             with k.if_(self.in_place):
-                self._add_tma(fragments, self.sum[1], row, column)
+                self._add_tma(self.out, fragments, self.sum[1], row, column)
         with self.if_loads():
-            self._store_tma(fragments, row, column)
+            self._store_tma(self.out, fragments, row, column)
 
     def _near(self, row: Value, column: Value) -> tuple[Value, Value]:
         """A place that exists: what lies outside is not stored, so it may read anything."""
         last_row, last_pair = self.tokens - 1, self.linear.columns - 2
         return row.min(last_row), column.min(last_pair) if self.linear.columns % self.columns else column
 
-    def _add_tma(self, fragments: list[Value], rest: ir.Value, row: Value, column: Value) -> None:
+    def _add_tma(self, out: Value, fragments: list[Value], rest: ir.Value, row: Value, column: Value) -> None:
         """Adds `rest`, what the residual is added to, to the result in memory."""
         k, pair = self.k, t.vector(2, t.f32())
 
@@ -102,9 +102,9 @@ class TileStore:
         for first in range(0, self.columns, part):
             factors = [k.columns(f, first, some) for f in fragments]
             done = k.map(factors, [pair] * len(factors), value, [some], at=(row, column + first))
-            k.store_tma(done, self.staging, self.out, [row, column + first], accumulate=True)
+            k.store_tma(done, self.staging, out, [row, column + first], accumulate=True)
 
-    def _store_tma(self, fragments: list[Value], row: Value, column: Value) -> None:
+    def _store_tma(self, out: Value, fragments: list[Value], row: Value, column: Value) -> None:
         k, linear, pair = self.k, self.linear, t.vector(2, t.f32())
         types = [pair] * len(fragments)
 
@@ -140,7 +140,7 @@ class TileStore:
             done = k.map(
                 [*factors, *operands], types + [pair] * len(operands), value, [result], at=(row, column + first)
             )
-            k.store_tma(done, self.staging, self.out, [row, column + first])
+            k.store_tma(done, self.staging, out, [row, column + first])
             operands = following
 
     def _store(self, fragments: list[Value], row: Value, column: Value) -> None:

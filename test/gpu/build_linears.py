@@ -24,19 +24,19 @@ from llmc.dialects import register
 
 SHAPES = {
     "8b_qkv": (6144, 4096, "bf16"),
-    "8b_o": (4096, 4096, "residual"),
+    "8b_o": (4096, 4096, "residual_in_place"),
     "8b_gate_up": (28672, 4096, "glu"),
-    "8b_down": (4096, 14336, "residual"),
+    "8b_down": (4096, 14336, "residual_in_place"),
     "8b_lm_head": (128256, 4096, "f32"),
     "70b_qkv": (10240, 8192, "bf16"),
-    "70b_o": (8192, 8192, "residual"),
+    "70b_o": (8192, 8192, "residual_in_place"),
     "70b_gate_up": (57344, 8192, "glu"),
-    "70b_down": (8192, 28672, "residual"),
+    "70b_down": (8192, 28672, "residual_in_place"),
     "70b_lm_head": (128256, 8192, "f32"),
 }
 SMALL_WIDTHS = {8: 2, 16: 2, 32: 3, 64: 4, 128: 4}
 """How many of the cheapest candidates of each width are built; of both splits where there are several."""
-LARGE_TOKENS = (128, 256, 512, 1024, 2048, 4096, 16384)
+LARGE_TOKENS = (128, 192, 256, 384, 512, 1024, 2048, 4096, 8192, 16384)
 
 
 def small_configs(n: int, k: int, gated: bool) -> Iterator[linear_small.Config]:
@@ -49,13 +49,21 @@ def small_configs(n: int, k: int, gated: bool) -> Iterator[linear_small.Config]:
         yield from best[:count]
 
 
-def large_configs(n: int) -> Iterator[linear_large.Config]:
-    seen = set()
+def large_configs(n: int) -> Iterator[tuple[linear_large.Config, list[int]]]:
+    """Configurations, each with the token counts at which it is worth a measurement."""
+    found: dict[linear_large.Config, list[int]] = {}
     for tokens in LARGE_TOKENS:
-        for config in linear_large.candidates(n, tokens)[:2]:
-            if config not in seen:
-                seen.add(config)
-                yield config
+        best = linear_large.candidates(n, tokens)
+        limit = linear_large.cost(best[0], n, tokens) * 1.12
+        near = [c for c in best if linear_large.cost(c, n, tokens) <= limit][:4]
+        if tokens >= 1024:
+            widest = linear_large.deepest(128, 256)
+            near = list(dict.fromkeys([*near[:3], widest]))
+            near += [linear_large.deepest(128, 256, group) for group in (8, 32)]
+            near += [linear_large.deepest(128, 128, 8)] if linear_large.deepest(128, 128) in near else []
+        for config in near:
+            found.setdefault(config, []).append(tokens)
+    yield from found.items()
 
 
 def alternatives(text: str, n: int, k: int, gated: bool) -> Iterator[tuple[str, dict[str, Any], Any]]:
@@ -64,10 +72,10 @@ def alternatives(text: str, n: int, k: int, gated: bool) -> Iterator[tuple[str, 
         label = f"t{config.tokens}_r{config.rows}_k{config.block_k}_s{config.split}"
         facts = {"family": "small", "width": config.tokens, "stages": config.stages}
         yield label, facts, lambda op, c=config: linear_small.build(op, c)
-    for config in large_configs(n):
+    for config, tokens in large_configs(n):
         yield (
-            f"n{config.block_n}",
-            {"family": "large", "width": 0, "stages": config.stages},
+            f"m{config.block_m}_n{config.block_n}_g{config.group}",
+            {"family": "large", "width": 0, "stages": config.stages, "tokens": tokens},
             (lambda op, c=config: linear_large.build(op, c)),
         )
 

@@ -20,10 +20,10 @@ from typing import Any
 import torch
 from ceilings import measure
 from driver import Kernel
-from references import Linear
+from references import Linear, randn
 from time_cases import COPIES_BYTES, graph_of, interleaved
 
-TOKENS = [1, 8, 16, 32, 64, 96, 128, 192, 256, 512, 1024, 2048, 4096, 8192]
+TOKENS = [64, 128, 192, 256, 384, 512, 1024, 2048, 4096, 8192, 16384]
 
 
 def launches(folder: Path, alternative: dict[str, Any], problem: Linear, cache: dict[str, Kernel]) -> list[Any]:
@@ -45,16 +45,24 @@ def serves(alternative: dict[str, Any], tokens: int) -> bool:
     """Whether a candidate is worth timing at this token count."""
     width = alternative["width"]
     if alternative["family"] == "large":
-        return tokens > 64
+        return tokens in alternative["tokens"]
     return (tokens <= width and (tokens > width // 2 or width == 8)) or (width == 128 and 128 < tokens <= 256)
 
 
-def check(folder: Path, case: dict[str, Any], alternative: dict[str, Any], cache: dict[str, Kernel]) -> list[dict]:
+def check(
+    folder: Path,
+    case: dict[str, Any],
+    alternative: dict[str, Any],
+    cache: dict[str, Kernel],
+    problems: dict[int, Linear],
+) -> list[dict]:
     width = alternative["width"]
     counts = {8: [1, 7], 0: [129, 391]}.get(width, [width, width - 3])
     rows = []
     for tokens in counts + ([201] if width == 128 else []):
-        problem = Linear(case, tokens, 512)
+        if tokens not in problems:
+            problems[tokens] = Linear(case, tokens, 512)
+        problem = problems[tokens]
         runs = []
         for _ in range(2):
             problem.poison()
@@ -73,7 +81,7 @@ def check(folder: Path, case: dict[str, Any], alternative: dict[str, Any], cache
 
 def time_shape(folder: Path, case: dict[str, Any], tokens: int, cache: dict[str, Kernel]) -> dict[str, Any]:
     n, k = case["n"], case["k"]
-    copies = max(2, min(48, int(COPIES_BYTES / (n * k * 2)) + 1)) if tokens <= 512 else 2
+    copies = max(2, min(48, int(COPIES_BYTES / (n * k * 2)) + 1)) if tokens <= 512 else 2 if tokens <= 4096 else 1
     # Maps of activations are as long as the engine's: boxes that reach past a tensor are slow.
     problems = [Linear(case, tokens, max(tokens, 512)) for _ in range(copies)]
     outs = torch.empty(tokens, n, device="cuda", dtype=torch.bfloat16)
@@ -82,8 +90,17 @@ def time_shape(folder: Path, case: dict[str, Any], tokens: int, cache: dict[str,
         if serves(alternative, tokens):
             bound = [launch for p in problems for launch in launches(folder, alternative, p, cache)]
             graphs[alternative["label"]] = graph_of(bound)
-    times = interleaved(graphs, rounds=7)
+    times = interleaved(graphs, rounds=5, replays=2 if tokens <= 4096 else 1)
     return {name: seconds / copies * 1e6 for name, seconds in times.items()}
+
+
+def torch_kernels(case: dict[str, Any], tokens: int) -> list[str]:
+    """Names of the kernels that torch.matmul runs, which tell tile, cluster and split."""
+    x, w = (randn(rows, case["k"], dtype=torch.bfloat16) for rows in (tokens, case["n"]))
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
+        torch.matmul(x, w.t())
+        torch.cuda.synchronize()
+    return [event.key for event in profile.key_averages()]
 
 
 def main() -> int:
@@ -102,8 +119,9 @@ def main() -> int:
     report: dict[str, Any] = {"seed": seed, "checks": [], "times_us": []}
     failed: set[tuple[str, str]] = set()
     for case in cases:
+        problems: dict[int, Linear] = {}
         for alternative in case["alternatives"]:
-            rows = check(options.folder, case, alternative, cache)
+            rows = check(options.folder, case, alternative, cache, problems)
             report["checks"].append({"shape": case["shape"], "label": alternative["label"], "rows": rows})
             if not all(row["passed"] for row in rows):
                 failed.add((case["shape"], alternative["label"]))
@@ -114,13 +132,13 @@ def main() -> int:
         for case in cases:
             case["alternatives"] = [a for a in case["alternatives"] if (case["shape"], a["label"]) not in failed]
             for tokens in TOKENS:
-                if "lm_head" in case["shape"] and tokens > 1024:
-                    continue
                 times = time_shape(options.folder, case, tokens, cache)
-                report["times_us"].append({"shape": case["shape"], "tokens": tokens, **times})
+                names = torch_kernels(case, tokens)
+                report["times_us"].append({"shape": case["shape"], "tokens": tokens, "torch_kernels": names, **times})
                 best = sorted((v, n) for n, v in times.items() if n != "torch")
                 shown = "  ".join(f"{n} {v:.1f}" for v, n in best[:4])
                 print(f"{case['shape']:12s} M={tokens:<5d} torch {times['torch']:.1f}  {shown}", flush=True)
+            print(f"{time.time() - seed:.0f} s", flush=True)
             if options.out:  # after each shape, so that a later fault loses nothing
                 options.out.write_text(json.dumps(report, indent=1))
     return 1 if failed else 0

@@ -29,6 +29,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_option(parser, "port", type=int, default=8000, help="0: a free one")
     add_option(parser, "served_model_name", metavar="NAME", help="name of the engine, where there is only one")
 
+    forms = parser.add_argument_group("what models write (auto: as the chat template suggests)")
+    add_option(forms, "tool_call_parser", choices=["auto", "none", "hermes", "llama3_json"], default="auto",
+               help="form of tool calls")  # fmt: skip
+    add_option(forms, "reasoning_parser", choices=["auto", "none", "qwen3", "deepseek_r1"], default="auto",
+               help="form of thinking aloud; it becomes reasoning_content")  # fmt: skip
+
     limits = parser.add_argument_group("limits")
     add_option(limits, "max_requests", type=int, default=4096, metavar="N",
                help="completions that wait or run; more are refused with status 429")  # fmt: skip
@@ -110,15 +116,16 @@ def _serve(server: uvicorn.Server, listener: socket.socket, scheme: str, names: 
 
 
 def _load(arguments: argparse.Namespace, engines: contextlib.ExitStack) -> Models:
-    from llmc.server import Models, ServedModel
+    from llmc.server import Models, served
 
-    served = []
+    models = []
     for text in arguments.engines:
         name, path = _named(text, arguments.served_model_name)
         print(f"Loading {path}", file=sys.stderr, flush=True)
-        served.append(ServedModel(name, engines.enter_context(load(path, arguments))))
+        llm = engines.enter_context(load(path, arguments))
+        models.append(served(name, llm, arguments.tool_call_parser, arguments.reasoning_parser))
     with user_errors():
-        return Models(served)
+        return Models(models)
 
 
 def _named(text: str, chosen: str | None) -> tuple[str, Path]:

@@ -116,6 +116,13 @@ class Tokenizer:
             self._templates[name] = ChatTemplate(self._template_source(name), self.special_tokens)
         return self._templates[name]
 
+    def chat_template_source(self, name: str = "default") -> str | None:
+        """The Jinja text of the chat template; None: the model has none."""
+        try:
+            return self._template_source(name)
+        except ValueError:
+            return None
+
     def _template_source(self, name: str) -> str:
         if self._template_file is not None:
             return self._template_file.decode()

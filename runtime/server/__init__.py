@@ -6,6 +6,6 @@
 
 from llmc.server.app import create_app
 from llmc.server.config import ServerConfig
-from llmc.server.models import Models, ServedModel
+from llmc.server.models import Models, ServedModel, served
 
-__all__ = ["Models", "ServedModel", "ServerConfig", "create_app"]
+__all__ = ["Models", "ServedModel", "ServerConfig", "create_app", "served"]

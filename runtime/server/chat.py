@@ -3,34 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass, field
+import json
+from collections.abc import Sequence
 from typing import Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
 from starlette.responses import Response
 
+from llmc.server.chat_answer import ChatAnswer
 from llmc.server.errors import ApiError
 from llmc.server.generation import ANSWERS, Generation, encode
-from llmc.server.logprobs import chat_logprobs
 from llmc.server.models import ServedModel
-from llmc.server.protocol import (
-    AnswerMessage,
-    ChatChoice,
-    ChatChunk,
-    ChatChunkChoice,
-    ChatCompletion,
-    ChatDelta,
-    ChatLogprobs,
-    ChatRequest,
-    Message,
-    TextPart,
-)
+from llmc.server.parsers import OutputParser
+from llmc.server.protocol import ChatCompletion, ChatRequest, Message, NamedTool, TextPart, Tool
 from llmc.server.sampling import room, sampling_params
 from llmc.server.state import state_of
-from llmc.server.streaming import EventStream, as_json, event, unless_disconnected
+from llmc.server.streaming import EventStream, as_json, unless_disconnected
 
 router = APIRouter()
 
@@ -42,95 +31,89 @@ async def create_chat_completion(body: ChatRequest, request: Request) -> Respons
     model = state.models.get(body.model)
     if body.top_logprobs is not None and not body.logprobs:
         raise ApiError(400, "top_logprobs needs logprobs=true", param="top_logprobs")
-    ids = await encode_chat(model, body.messages, body.add_generation_prompt, body.chat_template_kwargs)
+    tools = _offered(body, model)
+    text = await render(model, body.messages, tools, body.add_generation_prompt, body.chat_template_kwargs)
+    ids = await encode(model, text, add_special_tokens=False)
     asked = body.max_completion_tokens if body.max_completion_tokens is not None else body.max_tokens
     length = room(model, len(ids), asked, state.config.default_max_tokens)
     params = sampling_params(body, model, length, 0 if body.logprobs else None)
-    work = _Work(body, Generation(state, model, [ids], [params], body))
+    tool_parser = model.tool_call_parser if tools else None
+    parsers = [OutputParser(model.reasoning_parser, tool_parser, text) for _ in range(body.n)]
+    work = ChatAnswer(body, Generation(state, model, [ids], [params], body), parsers)
     log = request.state.log
     if body.stream:
         return EventStream(work.events(log))
-    answer = await unless_disconnected(request, work.answer())
+    answer = await unless_disconnected(request, work.whole())
     work.generation.note(log)
     return JSONResponse(as_json(answer))
 
 
-async def encode_chat(
-    model: ServedModel, messages: Sequence[Message], add_generation_prompt: bool, variables: dict[str, Any]
-) -> list[int]:
-    """The conversation's token ids; the template writes its special tokens itself."""
-    plain = [_plain(message) for message in messages]
-    text = await asyncio.to_thread(
-        model.tokenizer.apply_chat_template, plain, add_generation_prompt=add_generation_prompt, **variables
+def _offered(body: ChatRequest, model: ServedModel) -> list[Tool]:
+    """The tools that the answer may call."""
+    tools = body.tools or []
+    choice = body.tool_choice
+    if not tools:
+        if isinstance(choice, NamedTool) or choice == "required":
+            raise ApiError(400, "tool_choice asks for a call, but there are no tools", param="tool_choice")
+        return []
+    if choice == "none":
+        return []
+    if isinstance(choice, NamedTool):
+        names = [tool.function.name for tool in tools]
+        if choice.function.name not in names:
+            found = ", ".join(f"'{name}'" for name in names)
+            raise ApiError(
+                400, f"tool_choice names '{choice.function.name}'; the tools are {found}", param="tool_choice"
+            )
+    if choice is not None and choice != "auto":
+        raise ApiError(400, 'this tool_choice is not supported yet: send "auto" or "none"', param="tool_choice")
+    if model.tool_call_parser is None:
+        raise ApiError(
+            400,
+            f"model '{model.name}' has no form of tool calls that llmc reads: "
+            'send tool_choice "none", or start the server with --tool_call_parser',
+            param="tools",
+        )
+    return tools
+
+
+async def render(
+    model: ServedModel,
+    messages: Sequence[Message],
+    tools: Sequence[Tool],
+    add_generation_prompt: bool,
+    variables: dict[str, Any],
+) -> str:
+    """The conversation as the model reads it; its special tokens are written out."""
+    return await asyncio.to_thread(
+        model.tokenizer.apply_chat_template,
+        [_plain(message) for message in messages],
+        tools=[tool.model_dump(exclude_none=True) for tool in tools] or None,
+        add_generation_prompt=add_generation_prompt,
+        **variables,
     )
-    return await encode(model, text, add_special_tokens=False)
 
 
 def _plain(message: Message) -> dict[str, Any]:
-    """A message as templates read it: text content in one piece, 'developer' under the name they know."""
+    """A message as templates read it: text content in one piece, 'developer' under the name they know,
+    arguments of calls as objects."""
     fields = message.model_dump(exclude_unset=True)
     if isinstance(message.content, list):
         fields["content"] = "\n".join(part.text for part in message.content if isinstance(part, TextPart))
     if message.role == "developer":
         fields["role"] = "system"
+    if isinstance(calls := fields.get("tool_calls"), list):
+        fields.setdefault("content", "")
+        fields["tool_calls"] = [_plain_call(call) for call in calls]
     return fields
 
 
-@dataclass
-class _Work:
-    body: ChatRequest
-    generation: Generation
-    head: ChatCompletion = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.head = ChatCompletion(model=self.generation.model.name)
-
-    async def answer(self) -> ChatCompletion:
-        tokenizer = self.generation.model.tokenizer
-        choices = [ChatChoice(index=i, message=AnswerMessage(content="")) for i in range(self.generation.n)]
-        async with contextlib.aclosing(self.generation.stream()) as all_news:
-            async for index, news in all_news:
-                choice = choices[index]
-                choice.message.content = (choice.message.content or "") + news.text
-                choice.finish_reason, choice.stop_reason = news.finish_reason, news.stop_reason  # type: ignore[assignment]
-                found = chat_logprobs(tokenizer, news.token_ids, news.logprobs)
-                if found is not None:
-                    choice.logprobs = choice.logprobs or ChatLogprobs()
-                    choice.logprobs.content += found
-        return self.head.model_copy(update={"choices": choices, "usage": self.generation.usage()})
-
-    async def events(self, log: dict[str, object]) -> AsyncGenerator[bytes, None]:
-        tokenizer = self.generation.model.tokenizer
-        options = self.body.stream_options
-        running = bool(options and options.continuous_usage_stats)
-        introduced = [False] * self.generation.n
-        chunk = ChatChunk(id=self.head.id, created=self.head.created, model=self.head.model)
-
-        def made(choices: list[ChatChunkChoice], usage: bool = running) -> bytes:
-            found = self.generation.usage() if usage else None
-            return event(chunk.model_copy(update={"choices": choices, "usage": found}))
-
-        try:
-            async with contextlib.aclosing(self.generation.stream()) as all_news:
-                async for index, news in all_news:
-                    if not introduced[index]:
-                        introduced[index] = True
-                        delta = ChatDelta(role="assistant", content="")
-                        yield made([ChatChunkChoice(index=index, delta=delta)])
-                    if news.text or news.logprobs:
-                        found = chat_logprobs(tokenizer, news.token_ids, news.logprobs)
-                        logprobs = None if found is None else ChatLogprobs(content=found)
-                        delta = ChatDelta(content=news.text)
-                        yield made([ChatChunkChoice(index=index, delta=delta, logprobs=logprobs)])
-                    if news.finish_reason is not None:
-                        last = ChatChunkChoice(
-                            index=index,
-                            delta=ChatDelta(),
-                            finish_reason=news.finish_reason,  # type: ignore[arg-type]
-                            stop_reason=news.stop_reason,
-                        )
-                        yield made([last])
-            if options and options.include_usage:
-                yield made([], usage=True)
-        finally:
-            self.generation.note(log)
+def _plain_call(call: Any) -> Any:
+    try:
+        function = dict(call["function"])
+        if isinstance(function["arguments"], str):
+            function["arguments"] = json.loads(function["arguments"] or "{}")
+        return {**call, "function": function}
+    except (KeyError, TypeError, ValueError):
+        what = 'expected {"id", "type", "function": {"name", "arguments": JSON text}}'
+        raise ApiError(400, f"tool_calls: {what}, found {json.dumps(call)[:200]}", param="messages") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ from llmc.runtime import LLM
 from llmc.runtime.async_engine import AsyncEngine
 from llmc.runtime.tokenizer import Tokenizer
 from llmc.server.errors import ApiError
+from llmc.server.parsers import guess_reasoning_parser, guess_tool_parser
 
 
 @dataclass
@@ -19,6 +21,8 @@ class ServedModel:
 
     name: str
     llm: LLM
+    tool_call_parser: str | None = None  #: of llmc.server.parsers
+    reasoning_parser: str | None = None
     created: int = field(default_factory=lambda: int(time.time()))
 
     @cached_property
@@ -46,6 +50,21 @@ class ServedModel:
     def healthy(self) -> bool:
         """False while its last steps failed."""
         return int(self.llm.stats["consecutive_failed_steps"]) < 3
+
+
+def served(name: str, llm: LLM, tool_call_parser: str = "auto", reasoning_parser: str = "auto") -> ServedModel:
+    """`auto` takes the parsers that the model's chat templates suggest, `none` none."""
+    templates = ""
+    with contextlib.suppress(RuntimeError):  # an engine without a tokenizer
+        templates = "".join(llm.tokenizer.chat_template_source(kind) or "" for kind in ("default", "tool_use"))
+    suggested = {"auto": guess_tool_parser(templates), "none": None}
+    thinking = {"auto": guess_reasoning_parser(templates), "none": None}
+    return ServedModel(
+        name,
+        llm,
+        suggested.get(tool_call_parser, tool_call_parser),
+        thinking.get(reasoning_parser, reasoning_parser),
+    )
 
 
 class Models:

@@ -59,8 +59,6 @@ def refuse_unsupported(request: Sampling) -> None:
             refuse("top_logprobs", "0 with logprobs=true for the chosen tokens'")
         if request.response_format and request.response_format.get("type") != "text":
             refuse("response_format", '{"type": "text"}')
-        if request.tools and request.tool_choice != "none":
-            refuse("tools", 'tool_choice "none"')
         if request.modalities not in (None, ["text"]):
             refuse("modalities", '["text"]')
 

@@ -25,6 +25,8 @@ def as_json(body: BaseModel) -> dict[str, Any]:
     for choice in answer.get("choices", ()):
         choice.setdefault("finish_reason", None)
         choice.setdefault("logprobs", None)
+        if "message" in choice:
+            choice["message"].setdefault("content", None)
     return answer
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 
-from llmc.server.chat import encode_chat
+from llmc.server.chat import render
 from llmc.server.errors import ApiError, documented
 from llmc.server.generation import encode
 from llmc.server.protocol import DetokenizeRequest, TokenizeRequest
@@ -29,7 +29,9 @@ async def tokenize(body: TokenizeRequest, request: Request) -> dict[str, Any]:
         ids = await encode(model, body.prompt, body.add_special_tokens)
     else:
         assert body.messages is not None
-        ids = await encode_chat(model, body.messages, body.add_generation_prompt, body.chat_template_kwargs)
+        tools = body.tools or []
+        text = await render(model, body.messages, tools, body.add_generation_prompt, body.chat_template_kwargs)
+        ids = await encode(model, text, add_special_tokens=False)
     answer: dict[str, Any] = {"count": len(ids), "max_model_len": model.max_length, "tokens": ids}
     if body.return_token_strs:
         answer["token_strs"] = [model.tokenizer.backend.id_to_token(id) for id in ids]

@@ -1,0 +1,114 @@
+"""Tool calls and reasoning over HTTP; the model is a script."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import openai
+import pytest
+
+from llmc.runtime.outputs import CompletionDelta
+
+CALL = '<tool_call>\n{"name": "weather", "arguments": {"city": "Z\u00fcrich"}}\n</tool_call>'
+ANSWER = f"<think>\nHm.\n</think>\n\nI look.\n{CALL}\n{CALL}"
+TOOLS = [{"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}]
+MESSAGES = [{"role": "user", "content": "how is it"}]
+
+
+class Script:
+    """An engine that says `text`, in random pieces."""
+
+    def __init__(self, text: str) -> None:
+        self.text, self.rng, self.prompts = text, random.Random(1), []
+
+    async def generate(self, prompt, params, *, priority, timeout):
+        self.prompts.append(prompt["prompt_token_ids"])
+        rest = self.text
+        while rest:
+            size = self.rng.randrange(1, 8)
+            yield CompletionDelta(rest[:size], [5])
+            rest = rest[size:]
+        yield CompletionDelta("", [0], finish_reason="stop")
+
+    def close(self) -> None:
+        pass
+
+    num_requests = 0
+
+
+@pytest.fixture
+def scripted(server):
+    def play(text: str, tools: str | None = "hermes", reasoning: str | None = "qwen3"):
+        model = server.models.get("toy")
+        model.engine.close()
+        model.engine = Script(text)
+        model.tool_call_parser, model.reasoning_parser = tools, reasoning
+        return server
+
+    return play
+
+
+def streamed(client, **ask):
+    """(reasoning, content, calls, finish) put together as a client does."""
+    reasoning, content, calls, finish = "", "", {}, None
+    for event in client.chat.completions.create(stream=True, **ask):
+        [choice] = event.choices
+        reasoning += getattr(choice.delta, "reasoning_content", None) or ""
+        content += choice.delta.content or ""
+        for call in choice.delta.tool_calls or []:
+            assert call.index == len(calls) and call.id and call.type == "function"
+            calls[call.index] = (call.function.name, json.loads(call.function.arguments))
+        assert finish is None
+        finish = choice.finish_reason
+    return reasoning, content, list(calls.values()), finish
+
+
+@pytest.mark.parametrize("text", [ANSWER, CALL, "Just text.", "<think>a</think>b", "<tool_call>broken</tool_call>"])
+def test_streamed_equals_not_streamed(scripted, text):
+    server = scripted(text)
+    ask = {"model": "toy", "messages": MESSAGES, "tools": TOOLS}
+    [choice] = server.client.chat.completions.create(**ask).choices
+    calls = [(c.function.name, json.loads(c.function.arguments)) for c in choice.message.tool_calls or []]
+    reasoning = getattr(choice.message, "reasoning_content", None) or ""
+    whole = (reasoning, choice.message.content or "", calls, choice.finish_reason)
+    assert streamed(server.client, **ask) == whole
+    assert (choice.finish_reason == "tool_calls") == bool(calls) == (CALL in text)
+    if text == ANSWER:
+        assert whole == ("\nHm.\n", "I look.", [("weather", {"city": "Z\u00fcrich"})] * 2, "tool_calls")
+
+
+def test_without_tools_a_call_is_text(scripted):
+    server = scripted(CALL)
+    for extra in ({}, {"tools": TOOLS, "tool_choice": "none"}):
+        [choice] = server.client.chat.completions.create(model="toy", messages=MESSAGES, **extra).choices
+        assert (choice.message.content, choice.finish_reason) == (CALL, "stop")
+
+
+def test_a_conversation_with_calls_goes_back_in(scripted):
+    server = scripted("ok")
+    call = {"id": "1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Bern"}'}}
+    messages = [
+        *MESSAGES,
+        {"role": "assistant", "tool_calls": [call]},
+        {"role": "tool", "content": "rain", "tool_call_id": "1"},
+    ]
+    answer = server.client.chat.completions.create(model="toy", messages=messages, tools=TOOLS)
+    assert answer.choices[0].message.content == "ok"
+    call["function"]["arguments"] = "{"
+    with pytest.raises(openai.BadRequestError, match="JSON text"):
+        server.client.chat.completions.create(model="toy", messages=messages, tools=TOOLS)
+
+
+def test_refusals(scripted):
+    server = scripted("ok", tools=None)
+    ask = {"model": "toy", "messages": MESSAGES}
+    named = {"type": "function", "function": {"name": "x"}}
+    for extra, message in (
+        ({"tools": TOOLS}, "no form of tool calls"),
+        ({"tools": TOOLS, "tool_choice": named}, "tool_choice names 'x'; the tools are 'weather'"),
+        ({"tool_choice": "required"}, "there are no tools"),
+        ({"tools": [{"type": "function", "function": {}}]}, "tools.0.function.name"),
+    ):
+        with pytest.raises(openai.BadRequestError, match=message):
+            server.client.chat.completions.create(**ask, **extra)

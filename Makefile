@@ -17,7 +17,7 @@ export PATH := $(dir $(PY)):$(PATH)
 # Where `make install` builds; see build-dir in pyproject.toml.
 BUILD := build/pip
 # A file is one worker's: its fixtures compile models. Slow tests are `make test-slow`.
-PYTEST_ARGS ?= -n 2 --dist loadfile -m "not slow and not gpu"
+PYTEST_ARGS ?= -n 2 --dist loadfile -m "not slow and not gpu and not browser"
 LIT_ARGS ?= -sv
 PIP := $(PY) -m pip --disable-pip-version-check --quiet
 
@@ -47,6 +47,11 @@ test: install ## Everything that needs no GPU: lit, C++ and Python tests
 .PHONY: test-slow
 test-slow: install model ## The tests that take minutes: every family, 405B, SmolLM2
 	$(PY) -m pytest -m slow
+
+.PHONY: test-page
+test-page: install ## The server's page in a headless Chromium (needs one, and playwright)
+	$(PIP) install playwright==1.65.2
+	$(PY) -m pytest -m browser test/python/server
 
 .PHONY: lit
 lit: install run-lit ## The .mlir tests of dialects and passes

@@ -12,7 +12,7 @@ from fastapi.middleware.cors import CORSMiddleware
 from fastapi.openapi.utils import get_openapi
 
 import llmc
-from llmc.server import chat, completions, errors, operations, tokenization
+from llmc.server import chat, completions, errors, operations, page, tokenization
 from llmc.server.admission import Admission
 from llmc.server.config import ServerConfig
 from llmc.server.metrics import RequestMetrics
@@ -46,7 +46,7 @@ def create_app(models: Models, config: ServerConfig | None = None) -> FastAPI:
     app.state.llmc = ServerState(config, models, Admission(config.max_requests), RequestMetrics(models))
     errors.install(app)
     app.openapi = lambda: _described(app)  # type: ignore[method-assign]
-    for part in (completions, chat, tokenization, operations):
+    for part in (completions, chat, tokenization, operations, page):
         app.include_router(part.router)
     # The last one added sees a request first.
     app.add_middleware(BodyLimit, limit=config.max_body_bytes)

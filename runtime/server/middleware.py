@@ -22,6 +22,10 @@ _OPEN_PATHS = ("/", "/health", "/version", "/metrics", "/metrics/vllm", "/openap
 _REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
 
 
+def _is_open(path: str) -> bool:
+    return path in _OPEN_PATHS or path.startswith("/page/")
+
+
 class RequestLog:
     """Gives a request its id (the caller's X-Request-Id, or a new one) and writes one JSON line when it has ended."""
 
@@ -49,7 +53,7 @@ class RequestLog:
             await self.app(scope, receive, sending)
         finally:
             facts["seconds"] = round(time.perf_counter() - start, 4)
-            quiet = scope["path"] in _OPEN_PATHS
+            quiet = _is_open(scope["path"]) or scope["path"] == "/stats"
             log.log(logging.DEBUG if quiet else logging.INFO, "%s", json.dumps(facts))
 
 
@@ -61,7 +65,7 @@ class ApiKeys:
         self.keys = [key.encode() for key in keys]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["path"] not in _OPEN_PATHS and scope["method"] != "OPTIONS":
+        if scope["type"] == "http" and not _is_open(scope["path"]) and scope["method"] != "OPTIONS":
             scheme, _, key = Headers(scope=scope).get("authorization", "").partition(" ")
             # All are compared, and in constant time: an answer's time tells nothing about a key.
             known = [hmac.compare_digest(key.strip().encode(), one) for one in self.keys]

@@ -44,6 +44,12 @@ async def vllm_metrics(request: Request) -> Response:
     return Response(state_of(request).metrics.vllm_text(), media_type=_PROMETHEUS)
 
 
+@router.get("/stats", responses=documented())
+async def stats(request: Request) -> dict[str, dict[str, Any]]:
+    """Each engine's counters since load, as llmc_engine_stats in llmc.h has them."""
+    return {model.name: model.llm.stats for model in state_of(request).models}
+
+
 @router.get("/v1/models", responses=documented())
 async def models(request: Request) -> dict[str, Any]:
     return {"object": "list", "data": [_card(model) for model in state_of(request).models]}

@@ -114,7 +114,7 @@ def _compiler_fingerprint() -> str:
     if _fingerprint is None:
         digest = hashlib.sha256()
         for root in map(Path, llmc.__path__):
-            files = [*root.glob("codegen/**/*.py"), *root.glob("dialects/_llmc_mlir*")]
+            files = [*root.glob("codegen/**/*.py"), *root.glob("codegen/**/*.json"), *root.glob("dialects/_llmc_mlir*")]
             for path in sorted(files):
                 digest.update(path.relative_to(root).as_posix().encode())
                 digest.update(hashlib.sha256(path.read_bytes()).digest())

@@ -41,6 +41,7 @@ class CompileOptions:
                      architecture. Never the folder, so that equal inputs give equal engines.
     strip_weights:   write no weights; `llmc refit` binds them later.
     qformat:         quantization format; only "none" yet.
+    schedules:       file of measured schedules (`llmc tune`); None: those that llmc ships for the target.
     cache_dir:       folder of the kernel cache; None is the user's cache folder.
     use_cache:       whether to read and write the kernel cache.
     threads:         workers of the compiler; 0 is one for each CPU available. Never part of the
@@ -57,6 +58,7 @@ class CompileOptions:
     model_name: str | None = None
     strip_weights: bool = False
     qformat: str = "none"
+    schedules: Path | None = None
     cache_dir: Path | None = None
     use_cache: bool = True
     threads: int = 0
@@ -86,6 +88,12 @@ class CompileOptions:
     def resolve(self) -> ResolvedOptions:
         """Fills in the target's defaults. Raises TargetError or OptionError."""
         target = find_target(self.target)
+        if self.schedules is not None:
+            if target.is_cpu:
+                raise OptionError(f"--schedules {self.schedules}: target {target.name} has no measured schedules")
+            if not self.schedules.is_file():
+                raise OptionError(f"--schedules {self.schedules}: no such file; `llmc tune time` writes one")
+            target = dataclasses.replace(target, schedules=self.schedules)
         weights = _choose("dtype", self.dtype, target.weight_dtypes, target)
         activations = target.activation_dtypes[0]
         if not target.is_cpu and weights in target.activation_dtypes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import functools
+import hashlib
 import platform
 from pathlib import Path
 
@@ -24,6 +25,9 @@ class Target:
     kv_cache_dtypes:    element types of the KV cache; the first is the default.
     block_sizes:        tokens of a KV block that the kernels take; the first is the default.
     max_shared_bytes:   shared memory of one block, 0 on a CPU.
+    multiprocessors, memory_bytes_per_us, cache_bytes_per_us, matrix_ops_per_us: of a GPU, what the cost model of
+                        schedules counts in (`codegen.sm90.chip`), 0 on a CPU.
+    schedules:          file of measured schedules; None: those that llmc ships.
     glu_block:          rows of gate and of up that a merged projection interleaves at a time.
     samples_on_device:  whether the step ends with the next tokens, so that logits stay where they are.
     """
@@ -37,6 +41,11 @@ class Target:
     kv_cache_dtypes: tuple[str, ...]
     block_sizes: tuple[int, ...]
     max_shared_bytes: int = 0
+    multiprocessors: int = 0
+    memory_bytes_per_us: float = 0.0
+    cache_bytes_per_us: float = 0.0
+    matrix_ops_per_us: float = 0.0
+    schedules: Path | None = None
     glu_block: int = 1
     samples_on_device: bool = False
     summary: str = ""
@@ -53,7 +62,8 @@ class Target:
     @property
     def fingerprint(self) -> str:
         """Everything about the target that decides about code, as text for cache keys."""
-        return f"{self.runtime_name} {self.arch} {','.join(self.features)}"
+        text = f"{self.runtime_name} {self.arch} {','.join(self.features)}"
+        return text if self.schedules is None else f"{text} {hashlib.sha256(self.schedules.read_bytes()).hexdigest()}"
 
 
 # Features by level, as LLVM and the loader spell them. AMX is never listed: some virtual machines
@@ -99,6 +109,10 @@ _NAMED = {
             kv_cache_dtypes=("bf16", "f16"),
             block_sizes=(64,),
             max_shared_bytes=232448,
+            multiprocessors=132,
+            memory_bytes_per_us=4.2e6,
+            cache_bytes_per_us=75e3,
+            matrix_ops_per_us=6.4e6,
             glu_block=8,
             samples_on_device=True,
             summary="NVIDIA Hopper (H100, H200); no GPU needed to compile",

@@ -13,6 +13,7 @@ from typing import Any
 
 from mlir import ir
 
+from llmc.errors import CompileError
 from llmc.passes import PLAIN, PassRunner
 
 from ..builder import KernelBuilder
@@ -33,6 +34,9 @@ from . import (
 )
 from .attention_decode import Splits
 from .attention_schedule import Splitting
+from .chip import HOPPER, Chip
+from .linear_schedule import LinearProblem, Schedule, ranges
+from .schedule_table import ScheduleTable, load, shipped
 
 Built = tuple[KernelBuilder, tuple[Expression, ...], list[Argument]]
 
@@ -55,17 +59,28 @@ def compile_kernels(
     module: ir.Module, target: Any, limits: dict[str, int], runner: PassRunner = PLAIN
 ) -> Iterator[CompiledKernel]:
     """See `llmc.codegen.kernel.CodeGenerator`; tensor maps of activations have `max_num_tokens` rows."""
+    chip = Chip.of(target)
+    table = shipped() if target.schedules is None else load(target.schedules)
+    if table.arch != target.arch:
+        raise CompileError(f"{target.schedules}: expected schedules for {target.arch}, found {table.arch}")
     with module.context, ir.Location.unknown():
         for op in module.body.operations:
             if op.operation.name == "llm.kernel":
-                yield compile_kernel(op, limits, runner)
+                yield compile_kernel(op, limits, runner, chip, table)
 
 
-def compile_kernel(kernel_op: Any, limits: dict[str, int], runner: PassRunner = PLAIN) -> CompiledKernel:
+def compile_kernel(
+    kernel_op: Any,
+    limits: dict[str, int],
+    runner: PassRunner = PLAIN,
+    chip: Chip = HOPPER,
+    table: ScheduleTable | None = None,
+) -> CompiledKernel:
+    """table: measured schedules; None: those that llmc ships."""
     body = Body(kernel_op)
     anchor = ir.StringAttr(kernel_op.attributes["anchor"]).value
     if anchor == "linear":
-        return _linear(kernel_op, limits, runner)
+        return _linear(kernel_op, limits, runner, chip, table or shipped())
     if anchor == "attention":
         return _attention(kernel_op, limits, runner)
     if anchor not in _SIMPLE:
@@ -74,32 +89,30 @@ def compile_kernel(kernel_op: Any, limits: dict[str, int], runner: PassRunner = 
     return CompiledKernel(body.name, anchor, (Variant((launch,)),), _texts([lowered]))
 
 
-RANGES = (128, 256, 512, 1024, 2048, 4096)
-"""Token counts at which the persistent kernel changes its tile, where a better one exists."""
-
-
-def _linear(kernel_op: Any, limits: dict[str, int], runner: PassRunner) -> CompiledKernel:
-    """Few tokens: a kernel for each width; more: the persistent one, with the tile for the range."""
+def _linear(
+    kernel_op: Any, limits: dict[str, int], runner: PassRunner, chip: Chip, table: ScheduleTable
+) -> CompiledKernel:
+    """A kernel for each range of token counts, merged where neighbours have the same schedule."""
     linear = LinearBody(Body(kernel_op))
-    max_tokens = limits["max_num_tokens"]
+    problem = LinearProblem.of(linear)
+    chosen: list[tuple[Schedule, int, int]] = []
+    for first, last in ranges(limits["max_num_tokens"]):
+        schedule = table.choose(problem, last, chip)
+        if chosen and chosen[-1][0] == schedule:
+            first = chosen.pop()[1]
+        chosen.append((schedule, first, last))
     variants: list[Variant] = []
     lowered: list[Lowered] = []
-
-    def add(built: Built, name: str, first: int, last: int) -> None:
-        code, launch = _lower(built, name, runner)
-        variants.append(Variant((launch,), first, None if last >= max_tokens else last))
+    for schedule, first, last in chosen:
+        suffix = f"_t{last}"
+        built = (
+            linear_small.build(kernel_op, schedule, suffix, chip)
+            if isinstance(schedule, linear_small.Config)
+            else linear_large.build(kernel_op, schedule, suffix, chip)
+        )
+        code, launch = _lower(built, linear.body.name + suffix, runner)
+        variants.append(Variant((launch,), first, None if last >= limits["max_num_tokens"] else last))
         lowered.append(code)
-
-    first = 1
-    for width in linear_small.WIDTHS:
-        if first <= max_tokens and linear_small.serves(linear.n, width):
-            config = linear_small.choose(linear.n, linear.k, width, linear.glu is not None)
-            add(linear_small.build(kernel_op, config), linear.body.name + config.suffix, first, width)
-            first = width + 1
-    for large, last in _ranges(linear.n, first, max_tokens):
-        suffix = f"_n{large.block_n}"
-        add(linear_large.build(kernel_op, large, suffix), linear.body.name + suffix, first, last)
-        first = last + 1
     return CompiledKernel(linear.body.name, "linear", tuple(variants), _texts(lowered))
 
 
@@ -158,19 +171,6 @@ def _attention(kernel_op: Any, limits: dict[str, int], runner: PassRunner) -> Co
         variants.append(Variant((launch,), first))
         lowered.append(code)
     return CompiledKernel(body.name, "attention", tuple(variants), _texts(lowered))
-
-
-def _ranges(n: int, first: int, max_tokens: int) -> list[tuple[linear_large.Config, int]]:
-    """(configuration, last token count) of consecutive ranges from `first` on, merged where equal."""
-    found: list[tuple[linear_large.Config, int]] = []
-    for last in (*(r for r in RANGES if first <= r < max_tokens), max_tokens):
-        if last < first:
-            break
-        config = linear_large.choose(n, last)
-        if found and found[-1][0] == config:
-            found.pop()
-        found.append((config, last))
-    return found
 
 
 def _lower(built: Built, name: str, runner: PassRunner) -> tuple[Lowered, Launch]:

@@ -23,7 +23,7 @@ from ..gpu.attention_tile import ROWS, SLAB, AttentionTile
 from ..gpu.body import pointer
 from ..kernel import Argument, Expression
 from .attention_schedule import Cut, Schedule, Splitting, table_type
-from .linear_large import SMS
+from .chip import HOPPER
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class _Kernel(AttentionTile):
                 self._items(share, self._math)
             with k.role("load", warps=1, elected=True):
                 self._items(share, self._load)
-        return k, (SMS * self.config.blocks, 1, 1), self._arguments()
+        return k, (HOPPER.multiprocessors * self.config.blocks, 1, 1), self._arguments()
 
     def _arguments(self) -> list[Argument]:
         body = self.body

@@ -24,14 +24,12 @@ from ..builder import types as t
 from ..gpu.body import Body, element
 from ..gpu.linear_body import Epilogue, LinearBody
 from ..kernel import Argument, Expression, ceildiv, mul
+from .chip import HOPPER, Chip
 from .linear_maps import tensor_map
 from .linear_store import BUFFER_BYTES, ROWS, TileStore
 
 BLOCK_K = 64
 """One 128-byte swizzle span of 16-bit elements."""
-SHARED_BYTES = 232448
-SMS = 132
-
 
 REGISTERS = {2: (40, 232), 3: (32, 160)}
 """By the number of math warpgroups: registers of a thread that loads, and of one that multiplies."""
@@ -62,7 +60,7 @@ class Config:
         """The ring with its barriers, and the buffers of stores."""
         return self.stages * (self.stage_bytes + 16) + self.warpgroups * self.buffers * BUFFER_BYTES + 1024
 
-    def why_invalid(self) -> str | None:
+    def why_invalid(self, chip: Chip = HOPPER) -> str | None:
         """None, or the rule that the configuration breaks."""
         if self.block_m % ROWS or self.warpgroups not in REGISTERS:
             return f"block_m must be {' or '.join(str(ROWS * w) for w in REGISTERS)}, got {self.block_m}"
@@ -71,8 +69,8 @@ class Config:
             return f"block_n must be a multiple of 16 in 16..{widest}, got {self.block_n}"
         if self.group < 1 or not 1 <= self.buffers <= 8:
             return f"group must be 1 or more and buffers 1 to 8, got {self.group} and {self.buffers}"
-        if self.stages < 2 or self.shared_bytes > SHARED_BYTES:
-            return f"{self.stages} stages take {self.shared_bytes} of {SHARED_BYTES} bytes"
+        if self.stages < 2 or self.shared_bytes > chip.shared_bytes:
+            return f"{self.stages} stages take {self.shared_bytes} of {chip.shared_bytes} bytes"
         return None
 
 
@@ -80,46 +78,49 @@ BLOCKS_N = (256, 224, 192, 160, 128, 96, 64)
 """Widths of a tile, best for bandwidth of shared memory first."""
 
 
-def cost(config: Config, n: int, tokens: int) -> float:
-    """Turns of the slowest multiprocessor, each as long as its tile is wide.
+def cost(config: Config, n: int, k: int, tokens: int, chip: Chip = HOPPER) -> float:
+    """Expected microseconds: turns of the slowest multiprocessor, or the bytes of w where those take longer; a tenth
+    of the shorter one is not hidden by the other.
 
-    A turn of a tile of width b takes b + 24 units: the multiply, and what does not shrink with it
+    A turn of a tile of width b takes as long as one of b + 24: the multiply, and what does not shrink with it
     (measured on an H200: 128-wide tiles reach 0.9 of the rate of 256-wide ones).
     """
     tiles = -(-tokens // config.block_m) * -(-n // config.block_n)
-    return -(-tiles // SMS) * (config.block_n + 24) * config.block_m / 128
+    turn = config.block_m * (config.block_n + 24) * k * 2 / (chip.matrix_ops_per_us * (256 + 24) / 256)
+    memory = (n + tokens) * k * 2 / chip.memory_bytes_per_us
+    busy = -(-tiles // chip.multiprocessors) * turn
+    return max(busy, memory) + 0.1 * min(busy, memory) + 3.0
 
 
-def deepest(block_m: int, block_n: int, group: int = 16) -> Config:
+def deepest(block_m: int, block_n: int, group: int = 16, chip: Chip = HOPPER) -> Config:
     """The configuration with the most stages, up to 8, and two stores in flight where they leave it 4."""
     found = []
     for buffers in (2, 1):
-        free = SHARED_BYTES - Config(block_m, block_n, 0, group, buffers).shared_bytes
+        free = chip.shared_bytes - Config(block_m, block_n, 0, group, buffers).shared_bytes
         stages = min(8, free // (Config(block_m, block_n).stage_bytes + 16))
         found.append(Config(block_m, block_n, stages, group, buffers))
     return found[0] if found[0].stages >= 4 else max(found, key=lambda c: c.stages)
 
 
-def candidates(n: int, tokens: int) -> list[Config]:
-    """Legal configurations, cheapest first, the wider tile among equals."""
-    found = [deepest(block_m, block_n) for block_m in (128, 192) for block_n in BLOCKS_N]
-    found = [c for c in found if c.why_invalid() is None]
-    return sorted(found, key=lambda c: (cost(c, n, tokens), c.block_m, -c.block_n))
-
-
-def choose(n: int, tokens: int) -> Config:
-    return candidates(n, tokens)[0]
+def candidates(chip: Chip = HOPPER) -> list[Config]:
+    """One configuration for each tile that is worth a measurement."""
+    return [
+        deepest(ROWS * warpgroups, block_n, chip=chip)
+        for warpgroups, widest in WIDEST.items()
+        for block_n in BLOCKS_N
+        if block_n <= widest
+    ]
 
 
 def build(
-    kernel_op: Any, config: Config, suffix: str = ""
+    kernel_op: Any, config: Config, suffix: str = "", chip: Chip = HOPPER
 ) -> tuple[KernelBuilder, tuple[Expression, ...], list[Argument]]:
     """Grid: one block a multiprocessor, fewer when there are fewer tiles."""
-    if reason := config.why_invalid():
+    if reason := config.why_invalid(chip):
         raise ValueError(reason)
     linear = LinearBody(Body(kernel_op))
     linear.check()
-    return _Kernel(linear, config, suffix).build()
+    return _Kernel(linear, config, suffix).build(chip)
 
 
 class _Kernel:
@@ -138,7 +139,7 @@ class _Kernel:
         self.columns = config.block_n // (1 if linear.glu is None else 2)
         self.store = TileStore(self.k, linear, self.columns, config.buffers)
 
-    def build(self) -> tuple[KernelBuilder, tuple[Expression, ...], list[Argument]]:
+    def build(self, chip: Chip) -> tuple[KernelBuilder, tuple[Expression, ...], list[Argument]]:
         k, config, linear, store = self.k, self.config, self.linear, self.store
         ahead = {f"ahead{i}": t.tensor_map((config.block_m, 64), element(a), 0) for i, a in enumerate(store.matrices)}
         self.a, self.b, self.tokens, *memory = k.arguments(
@@ -159,7 +160,7 @@ class _Kernel:
             with k.role("math", warps=4 * config.warpgroups, regs=many):
                 self._math()
         rows: Expression = "rows"
-        grid = ["min", SMS, mul(ceildiv(rows, config.block_m), -(-linear.n // config.block_n))]
+        grid = ["min", chip.multiprocessors, mul(ceildiv(rows, config.block_m), -(-linear.n // config.block_n))]
         arguments: list[Argument] = [
             tensor_map(linear.body.operand(linear.input), linear.k, "max_rows", config.block_m, element(linear.input)),
             tensor_map(linear.body.operand(linear.weight), linear.k, linear.n, config.block_n, element(linear.weight)),
@@ -201,10 +202,9 @@ class _Kernel:
 
         def look_ahead(m0: Value, n0: Value) -> None:
             column = n0 if self.linear.glu is None else n0 >> 1
-            with self.store.if_loads():
-                for map_ in self.ahead:
-                    for c in range(0, self.columns, 64):
-                        k.prefetch(map_, [m0, column + c])
+            for map_ in self.ahead:
+                for c in range(0, self.columns, 64):
+                    k.prefetch(map_, [m0, column + c])
 
         def tile(work: Value) -> None:
             m0, n0 = self._tile(work)

@@ -14,6 +14,7 @@ order. Time is the bytes of w over the bandwidth: everything else hides behind t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -26,12 +27,11 @@ from ..builder import types as t
 from ..gpu.body import Body, element
 from ..gpu.linear_body import Epilogue, LinearBody
 from ..kernel import Argument, Expression, ceildiv
-from .linear_large import SHARED_BYTES, SMS
+from .chip import HOPPER, Chip
 from .linear_maps import tensor_map
 
 SPAN = 64
 """Elements of one 128-byte swizzle span."""
-MEMORY_BYTES_PER_US = 4.2e6
 WIDTHS = (8, 16, 32, 64, 128)
 """Token counts that kernels are made for; a batch takes the next larger one."""
 
@@ -50,11 +50,7 @@ class Config:
     def groups(self) -> int:
         return -(-self.rows // 64)
 
-    @property
-    def suffix(self) -> str:
-        return f"_t{self.tokens}"
-
-    def why_invalid(self, gated: bool) -> str | None:
+    def why_invalid(self, gated: bool, chip: Chip = HOPPER) -> str | None:
         """None, or the rule that the configuration breaks."""
         step = 16 if gated else 8
         if self.rows % step or not step <= self.rows <= 256:
@@ -67,8 +63,8 @@ class Config:
             return f"{self.tokens} tokens take more registers than a thread of {self.groups} warpgroups has"
         if self.block_k % SPAN or not SPAN <= self.block_k <= 256:
             return f"block_k must be a multiple of {SPAN} up to 256, got {self.block_k}"
-        if self.stages < 2 or self.shared_bytes > SHARED_BYTES:
-            return f"{self.stages} stages take {self.shared_bytes} of {SHARED_BYTES} bytes"
+        if self.stages < 2 or self.shared_bytes > chip.shared_bytes:
+            return f"{self.stages} stages take {self.shared_bytes} of {chip.shared_bytes} bytes"
         return None
 
     @property
@@ -83,78 +79,73 @@ class Config:
         return self.stages * (self.stage_bytes + 16) + overread + received + 1024
 
 
-def candidates(n: int, k: int, tokens: int, gated: bool) -> list[Config]:
-    """Every legal configuration worth a measurement, the deepest ring for each."""
-    step = 16 if gated else 8
+def candidates(n: int, k: int, tokens: int, gated: bool, group: int = 1, chip: Chip = HOPPER) -> list[Config]:
+    """Every legal configuration worth a measurement, the deepest ring for each.
+
+    group: rows of w that one block must hold together.
+    """
+    step = math.lcm(16 if gated else 8, group)
     found = []
     for split in (1, 2):
-        blocks_of_rows = SMS // split
+        blocks_of_rows = chip.multiprocessors // split
         waves = range(1, 2 + -(-n // (blocks_of_rows * 128)))
         for rows in sorted({min(256, _up(-(-n // (blocks_of_rows * wave)), step)) for wave in waves}):
             for block_k in (256, 128, 64):
-                config = _deepest(rows, tokens, block_k, k, split)
-                if config.why_invalid(gated) is None and (split == 1 or k >= 4 * block_k):
+                config = _deepest(rows, tokens, block_k, k, split, chip)
+                if config.why_invalid(gated, chip) is None and (split == 1 or k >= 4 * block_k):
                     found.append(config)
-    return found
+    return list(dict.fromkeys(found))
 
 
-def _deepest(rows: int, tokens: int, block_k: int, k: int, split: int) -> Config:
+def _deepest(rows: int, tokens: int, block_k: int, k: int, split: int, chip: Chip) -> Config:
     block_k = min(block_k, _up(k, SPAN))
     steps = -(-k // (block_k * split))
-    free = SHARED_BYTES - Config(rows, tokens, block_k, 0, split).shared_bytes
+    free = chip.shared_bytes - Config(rows, tokens, block_k, 0, split).shared_bytes
     stage = Config(rows, tokens, block_k, 1, split).stage_bytes + 16
     return Config(rows, tokens, block_k, min(16, free // stage, max(2, steps)), split)
 
 
-def cost(config: Config, n: int, k: int) -> float:
-    """Expected microseconds on an H200: its blocks' bytes through memory and through the L2."""
+def cost(config: Config, n: int, k: int, chip: Chip = HOPPER) -> float:
+    """Expected microseconds: the bytes of a block through memory and through the L2.
+
+    Of a split over pairs of blocks measurements say (H200): a wgmma takes 64 rows, so blocks of 32 waste half of
+    it and read x twice as often; with 128 tokens blocks of 64 gain too, those of 48 lose more by the sum than they
+    win.
+    """
+    sms = chip.multiprocessors
     blocks = -(-n // config.rows) * config.split
     depth = k / config.split * 2
-    # A multiprocessor takes at most its share of the memory, and 75 bytes a nanosecond from the L2.
-    memory = config.rows * depth / (MEMORY_BYTES_PER_US / SMS)
-    cache = (config.rows + config.tokens) * depth / 75e3
+    # A multiprocessor takes at most its share of the memory.
+    memory = config.rows * depth / (chip.memory_bytes_per_us / sms)
+    cache = (config.rows + config.tokens) * depth / chip.cache_bytes_per_us
     # Blocks that wait for a free multiprocessor fill gaps of a last wave, but each starts anew.
-    waves = max(1.0, (blocks / SMS + -(-blocks // SMS)) / 2)
+    waves = max(1.0, (blocks / sms + -(-blocks // sms)) / 2)
     # A shallow ring waits for each of its stages.
     shallow = 1.0 + max(0, 4 - config.stages) * 0.25
     if config.tokens > 16:
         shallow += max(0, 6 - config.stages) * 0.003
-    return waves * (max(memory, cache) * shallow + 1.0) + (1.2 if config.split == 2 else 0.0)
-
-
-def choose(n: int, k: int, tokens: int, gated: bool) -> Config:
-    """The candidate of least cost of the split that pays; the longer stage among equals.
-
-    What measurements say of a split (H200): a wgmma takes 64 rows, so blocks of 32 waste half of it and read
-    x twice as often; with 128 tokens blocks of 64 gain too, those of 48 lose more by the sum than they win.
-    """
-    rows = -(-n // SMS)
-    pays = k >= 2048 and ((tokens >= 64 and rows <= 32) or (tokens >= 128 and 56 < rows <= 64))
-    found = candidates(n, k, tokens, gated)
-    found = [c for c in found if c.split == (2 if pays else 1)] or found
-    return min(found, key=lambda c: (round(cost(c, n, k), 3), -c.block_k))
-
-
-def serves(n: int, tokens: int) -> bool:
-    """Whether this kernel is the faster one, rather than `linear_large`, for a batch of up to so many tokens."""
-    return tokens <= 64 or (tokens <= 128 and n <= 64 * SMS)
+    whole = -(-n // sms)
+    pays = k >= 2048 and ((config.tokens >= 64 and whole <= 32) or (config.tokens >= 128 and 56 < whole <= 64))
+    return waves * (max(memory, cache) * shallow + 1.0) + (0.0 if (config.split == 2) == pays else 5.0)
 
 
 def _up(value: int, step: int) -> int:
     return -(-value // step) * step
 
 
-def build(kernel_op: Any, config: Config) -> tuple[KernelBuilder, tuple[Expression, ...], list[Argument]]:
+def build(
+    kernel_op: Any, config: Config, suffix: str = "", chip: Chip = HOPPER
+) -> tuple[KernelBuilder, tuple[Expression, ...], list[Argument]]:
     """Grid: one block for each `config.rows` rows of w."""
     linear = LinearBody(Body(kernel_op))
     linear.check()
-    if reason := config.why_invalid(linear.glu is not None):
+    if reason := config.why_invalid(linear.glu is not None, chip):
         raise ValueError(reason)
-    return _Kernel(linear, config).build()
+    return _Kernel(linear, config, suffix).build()
 
 
 class _Kernel:
-    def __init__(self, linear: LinearBody, config: Config):
+    def __init__(self, linear: LinearBody, config: Config, suffix: str):
         self.linear, self.config = linear, config
         dtype, weight = element(linear.input), element(linear.weight)
         self.maps = (
@@ -170,7 +161,7 @@ class _Kernel:
         # Blocks of a cluster take equal parts; what lies past K arrives as zero.
         self.steps = -(-linear.k // (config.block_k * config.split))
         self.k = KernelBuilder(
-            linear.body.name + config.suffix,
+            linear.body.name + suffix,
             threads=128 * config.groups + 32,
             pdl=True,
             min_blocks=1,

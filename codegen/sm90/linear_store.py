@@ -8,8 +8,6 @@ that TMA cannot take, since it is no multiple of 16 bytes, is stored from regist
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
-
 from mlir import ir
 
 from ..builder import KernelBuilder, Value
@@ -63,10 +61,6 @@ class TileStore:
         if out is not None:
             self.staging = self.k.shared(self.type, per_warpgroup=True, buffers=self.buffers)
 
-    def if_loads(self) -> AbstractContextManager[None]:
-        """A region for what only an epilogue with loads needs."""
-        return nullcontext() if self.sum is None else self.k.if_(self.in_place ^ True)
-
     def finish(self, product: Value, row: Value, column: Value) -> None:
         """Finishes and stores a warpgroup's fragment; `column` counts columns of the product."""
         k, linear = self.k, self.linear
@@ -77,10 +71,12 @@ class TileStore:
         if self.out is None:
             self._store(fragments, row, column)
             return
-        if self.sum is not None:
-            with k.if_(self.in_place):
-                self._add_tma(self.out, fragments, self.sum[1], row, column)
-        with self.if_loads():
+        if self.sum is None:
+            self._store_tma(self.out, fragments, row, column)
+            return
+        with k.if_(self.in_place):
+            self._add_tma(self.out, fragments, self.sum[1], row, column)
+        with k.if_(self.in_place ^ True):
             self._store_tma(self.out, fragments, row, column)
 
     def _near(self, row: Value, column: Value) -> tuple[Value, Value]:

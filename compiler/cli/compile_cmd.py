@@ -45,6 +45,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_option(limits, "block_size", "tokens_per_block", type=int,
                help="tokens of one block of the KV cache (default: the target's choice)")  # fmt: skip
 
+    code = parser.add_argument_group("code")
+    add_option(code, "schedules", type=Path, metavar="FILE",
+               help="measured schedules, made by `llmc tune` (default: those that llmc ships)")  # fmt: skip
+
     weights = parser.add_argument_group("weights")
     add_option(weights, "strip_weights", "strip_plan", action="store_true",
                help="write no weights, bind them later with `llmc refit`; a config.json is enough")  # fmt: skip
@@ -74,6 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
         model_name=arguments.model_name,
         strip_weights=arguments.strip_weights,
         qformat=arguments.qformat,
+        schedules=arguments.schedules,
         cache_dir=arguments.cache_dir,
         use_cache=not arguments.no_cache,
         threads=arguments.threads,

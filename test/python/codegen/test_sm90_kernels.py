@@ -142,36 +142,11 @@ def test_refuses_what_it_cannot_make(context, name):
             compile_kernel(module.body.operations[0], LIMITS)
 
 
-LLAMA = [(6144, 4096), (4096, 4096), (28672, 4096), (4096, 14336), (128256, 4096), (10240, 8192), (8192, 28672)]
-
-
-@pytest.mark.parametrize(("n", "k"), [*LLAMA, (72, 264), (960, 576), (576, 1536)])
-@pytest.mark.parametrize("gated", [False, True])
-def test_candidates_of_small_linears_are_legal(n, k, gated):
-    from llmc.codegen.sm90 import linear_small
-
-    for tokens in linear_small.WIDTHS:
-        found = linear_small.candidates(n, k, tokens, gated)
-        assert found
-        assert all(c.why_invalid(gated) is None for c in found)
-        assert linear_small.choose(n, k, tokens, gated) in found
-
-
-def test_illegal_configurations_say_why():
-    from llmc.codegen.sm90.linear_small import Config
-
-    assert "multiple of 16" in Config(56, 16, 64, 4).why_invalid(gated=True)
-    assert Config(56, 16, 64, 4).why_invalid(gated=False) is None
-    assert "split" in Config(64, 64, 64, 4, 4).why_invalid(gated=False)
-    assert "registers" in Config(256, 128, 64, 2).why_invalid(gated=False)
-    assert "stages take" in Config(64, 64, 256, 8).why_invalid(gated=False)
-
-
 def test_a_long_sum_of_few_rows_is_split_over_pairs_of_blocks(context):
     kernel = _compile(context, kernel_cases.linear(4096, 14336, "residual")["text"])
     clusters = {v.max_tokens: v.launches[0].entry.cluster for v in kernel.variants}
     assert clusters[32] == (1, 1, 1)
-    assert clusters[64] == clusters[128] == (2, 1, 1)
+    assert clusters[64] == (2, 1, 1)
 
 
 def test_a_residual_on_its_result_is_added_by_memory(context):

@@ -28,6 +28,7 @@ SUBCOMMANDS = {
     "chat": "talk to a model",
     "serve": "serve engines over HTTP with OpenAI's API",
     "bench": "measure how fast an engine runs, kernel by kernel with --profile",
+    "tune": "measure which schedules of a model's linears are fastest",
     "eval": "measure quality: perplexity, agreement with a reference, multiple-choice accuracy",
     "inspect": "show what is in an engine",
     "refit": "bind the weights of a checkpoint to a stripped engine",

@@ -13,15 +13,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import statistics
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
 from ceilings import measure
-from driver import Kernel
+from driver import Kernel, graph_of, interleaved
 from references import Attention, Linear
 from run_cases import bind
 from support.report import header
@@ -29,38 +27,6 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 TOKENS = [1, 8, 16, 32, 64, 128, 512, 1024, 4096, 8192]
 COPIES_BYTES = 1.2e9
-
-
-def graph_of(calls: list[Callable[[], Any]]) -> torch.cuda.CUDAGraph:
-    stream = torch.cuda.Stream()
-    stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):
-        for call in calls:
-            call()
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph, stream=stream):
-        for call in calls:
-            call()
-    return graph
-
-
-def interleaved(graphs: dict[str, torch.cuda.CUDAGraph], rounds: int = 9, replays: int = 2) -> dict[str, float]:
-    """Median seconds of one replay of each graph, taken in turns."""
-    times: dict[str, list[float]] = {name: [] for name in graphs}
-    for graph in graphs.values():
-        graph.replay()
-    torch.cuda.synchronize()
-    for _ in range(rounds):
-        for name, graph in graphs.items():
-            start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-            start.record()
-            for _ in range(replays):
-                graph.replay()
-            end.record()
-            end.synchronize()
-            times[name].append(start.elapsed_time(end) / replays / 1e3)
-    return {name: statistics.median(values) for name, values in times.items()}
 
 
 def time_linear(folder: Path, case: dict[str, Any], tokens: int, max_tokens: int, cache: dict[str, Kernel]) -> dict:

@@ -24,11 +24,10 @@ from typing import Any
 
 import torch
 from ceilings import measure
-from driver import Kernel
+from driver import Kernel, graph_of, interleaved
 from references import randn, relative
 from run_cases import variant_of
 from support.report import header
-from time_cases import graph_of, interleaved
 
 LAYERS = 6
 HIDDEN, QKV, INNER = 4096, 6144, 14336

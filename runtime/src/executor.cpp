@@ -93,6 +93,10 @@ void Executor::loop() {
       step();
     else if (in_flight_)
       complete_in_flight(); // of requests that were cancelled meanwhile
+    if (!in_flight_) { // no batch refers to requests that have ended
+      scheduler_.forget_removed();
+      scheduler_.forget_removed();
+    }
   }
   end_all();
 }

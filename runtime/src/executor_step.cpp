@@ -97,8 +97,6 @@ bool Executor::complete(const Batch &batch) {
                          "precision too low"));
   failed_.clear();
   scheduler_.forget_removed();
-  if (!in_flight_)
-    scheduler_.forget_removed(); // nothing refers to them
   return true;
 }
 

@@ -103,10 +103,11 @@ void Scheduler::add_to_batch(Request &request, int num_tokens, Batch &batch) {
   request.last_step = step_;
   batch.add(request.sequence, num_tokens, &request);
   batch.needs_host |= request.needs_host;
+  if (num_tokens < request.sequence.num_uncomputed_tokens())
+    return; // without its last token, which may be pending
   if (request.sequence.num_pending_tokens > 0)
     batch.entries.back().pending_row = request.pending_row;
-  if (num_tokens == request.sequence.num_uncomputed_tokens())
-    batch.want_logits(
+  batch.want_logits(
         num_tokens - 1, &request.params,
         static_cast<uint32_t>(request.sequence.num_generated_tokens()));
 }

@@ -3,6 +3,7 @@
 // as it can.
 #include "fake_gpu.h"
 
+#include <algorithm>
 #include <random>
 
 using namespace llmc;
@@ -136,6 +137,62 @@ TEST(a_failed_step_takes_the_one_behind_it_along_and_nobody_else) {
       CHECK_EQ(engine->stats().blocks_used, 0);
       CHECK_EQ(engine->stats().consecutive_failed_steps, 0);
     }
+  check_nothing_leaked();
+}
+
+// The step before the one that cannot be started ends some of its requests: by
+// a stop token, so that they have a row in it.
+TEST(a_step_that_cannot_start_and_the_ends_of_the_one_before) {
+  ToyEngine gpu(sampling);
+  constexpr int kRequests = 6;
+  std::vector<Tokens> whole;
+  for (int i = 0; i < kRequests; ++i)
+    whole.push_back(
+        read_all(*Engine::load(gpu.path(), with(false))
+                      ->submit(Tokens{i, 3}, greedy(30), nullptr, nullptr)));
+  int stopped = 0, failed = 0;
+  for (const char *function :
+       {"cuMemcpyHtoDAsync_v2", "cuMemcpyDtoDAsync_v2", "cuMemcpyDtoHAsync_v2",
+        "cuEventRecord", "cuGraphLaunch", "cuLaunchKernelEx"})
+    for (int after = 0; after < 40; ++after) {
+      llmc_engine_options chosen = with(true);
+      chosen.cuda_graphs = function[2] == 'G';
+      auto engine = Engine::load(gpu.path(), chosen);
+      Failure failure(function, 1, after);
+      std::vector<std::shared_ptr<RequestStream>> streams;
+      std::vector<Tokens> right = whole;
+      for (int i = 0; i < kRequests; ++i) {
+        SamplingParams params = greedy(30);
+        Tokens &tokens = right[static_cast<size_t>(i)];
+        params.stop_token_ids = {tokens[static_cast<size_t>(3 + 2 * i)]};
+        tokens.resize(static_cast<size_t>(
+            std::find(tokens.begin(), tokens.end(), params.stop_token_ids[0]) -
+            tokens.begin() + 1));
+        streams.push_back(
+            engine->submit(Tokens{i, 3}, params, nullptr, nullptr));
+      }
+      for (int i = 0; i < kRequests; ++i) {
+        Tokens got, &tokens = right[static_cast<size_t>(i)];
+        try {
+          llmc_finish finish = LLMC_RUNNING;
+          while (finish == LLMC_RUNNING) {
+            llmc_token token;
+            if (streams[static_cast<size_t>(i)]->next(&token, 1, 30, finish))
+              got.push_back(token.id);
+          }
+          CHECK_EQ(finish, LLMC_FINISH_STOP);
+          CHECK(got == tokens);
+          ++stopped;
+        } catch (const Error &error) {
+          CHECK_EQ(error.status(), LLMC_DEVICE_ERROR);
+          CHECK(got.size() < tokens.size());
+          CHECK(std::equal(got.begin(), got.end(), tokens.begin()));
+          ++failed;
+        }
+      }
+      CHECK_EQ(engine->stats().blocks_used, 0);
+    }
+  CHECK(stopped > 100 && failed > 100);
   check_nothing_leaked();
 }
 

@@ -4,6 +4,7 @@
 
 #include "llmc/llmc.h"
 #include "load_options.h"
+#include "sampling_options.h"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -16,6 +17,7 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
 namespace nb = nanobind;
@@ -46,9 +48,26 @@ void translate(const std::exception_ptr &pointer, void *) {
   }
 }
 
+struct Token {
+  int32_t id;
+  float logprob;
+  std::vector<llmc_logprob> top;
+
+  explicit Token(const llmc_token &token)
+      : id(token.id), logprob(token.logprob),
+        top(token.top_logprobs, token.top_logprobs + token.num_top_logprobs) {}
+};
+
+nb::dict as_dict(std::span<const llmc_logprob> logprobs) {
+  nb::dict out;
+  for (const llmc_logprob &one : logprobs)
+    out[nb::int_(one.id)] = one.logprob;
+  return out;
+}
+
 struct Event {
   int64_t key;
-  std::vector<llmc_token> tokens;
+  std::vector<Token> tokens;
   llmc_finish finish;
 };
 
@@ -79,11 +98,15 @@ private:
 struct Subscription {
   std::shared_ptr<Mailbox> mailbox;
   int64_t key;
+  CallbacksPtr callbacks;
 
   static void deliver(void *user, const llmc_token *tokens, size_t count,
                       llmc_finish finish) {
     auto *self = static_cast<Subscription *>(user);
-    self->mailbox->put({self->key, {tokens, tokens + count}, finish});
+    Event event{self->key, {}, finish};
+    for (const llmc_token &token : std::span(tokens, count))
+      event.tokens.emplace_back(token);
+    self->mailbox->put(std::move(event));
     if (finish != LLMC_RUNNING)
       delete self;
   }
@@ -104,6 +127,19 @@ public:
   int reused_tokens() const { return llmc_request_reused_tokens(request_); }
   void set_priority(int priority) {
     check(llmc_request_set_priority(request_, priority));
+  }
+
+  // (logprob, largest as {id: logprob}) of each token of the prompt.
+  nb::list prompt_logprobs() const {
+    const llmc_token *tokens;
+    size_t count;
+    check(llmc_request_prompt_logprobs(request_, &tokens, &count));
+    nb::list out;
+    for (const llmc_token &token : std::span(tokens, count))
+      out.append(nb::make_tuple(
+          token.logprob,
+          as_dict({token.top_logprobs, token.num_top_logprobs})));
+    return out;
   }
 
   // Raises the error of a request that ended with LLMC_FINISH_ERROR.
@@ -186,33 +222,15 @@ public:
     return out;
   }
 
-  std::unique_ptr<Request>
-  submit(Ids prompt, PyMailbox &mailbox, int64_t key, int max_tokens,
-         float temperature, float top_p, float min_p, int top_k,
-         std::optional<uint64_t> seed, bool ignore_eos, bool logprobs,
-         const std::vector<int32_t> &stop_token_ids, int priority,
-         double timeout, uint64_t cache_salt) {
-    llmc_sampling_params params = llmc_sampling_params_default();
-    params.max_tokens = max_tokens;
-    params.temperature = temperature;
-    params.top_p = top_p;
-    params.min_p = min_p;
-    params.top_k = top_k;
-    params.has_seed = seed.has_value();
-    params.seed = seed.value_or(0);
-    params.ignore_eos = ignore_eos;
-    params.logprobs = logprobs;
-    params.stop_token_ids = stop_token_ids.data();
-    params.num_stop_token_ids = stop_token_ids.size();
-    params.priority = priority;
-    params.timeout_seconds = timeout;
-    params.cache_salt = cache_salt;
-    auto subscription =
-        std::make_unique<Subscription>(Subscription{mailbox.mailbox, key});
+  std::unique_ptr<Request> submit(Ids prompt, PyMailbox &mailbox, int64_t key,
+                                  const SamplingOptions &options) {
+    auto subscription = std::make_unique<Subscription>(
+        Subscription{mailbox.mailbox, key, options.callbacks()});
+    SamplingArrays arrays(options, subscription->callbacks.get());
     llmc_request *request = nullptr;
-    check(llmc_engine_submit(engine_, prompt.data(), prompt.size(), &params,
-                             Subscription::deliver, subscription.get(),
-                             &request));
+    check(llmc_engine_submit(engine_, prompt.data(), prompt.size(),
+                             arrays.params(), Subscription::deliver,
+                             subscription.get(), &request));
     subscription.release(); // freed by its last delivery
     return std::make_unique<Request>(request);
   }
@@ -302,26 +320,32 @@ NB_MODULE(_runtime, m) {
             }
             nb::list out;
             for (const Event &event : events) {
-              nb::list ids, logprobs;
-              for (const llmc_token &token : event.tokens) {
+              nb::list ids, logprobs, largest;
+              for (const Token &token : event.tokens) {
                 ids.append(token.id);
                 logprobs.append(token.logprob);
+                if (!token.top.empty())
+                  largest.append(as_dict(token.top));
               }
-              out.append(nb::make_tuple(event.key, ids, logprobs,
-                                        static_cast<int>(event.finish)));
+              out.append(nb::make_tuple(
+                  event.key, nb::make_tuple(ids, logprobs, largest,
+                                            static_cast<int>(event.finish))));
             }
             return out;
           },
           "timeout"_a,
-          "Waits for events and returns them as (key, ids, logprobs, finish).");
+          "Waits for events and returns them as (key, (ids, logprobs, largest "
+          "logprobs, finish)).");
 
   nb::class_<Request>(m, "Request")
       .def("cancel", &Request::cancel)
       .def("set_priority", &Request::set_priority, "priority"_a)
       .def_prop_ro("reused_tokens", &Request::reused_tokens)
+      .def("prompt_logprobs", &Request::prompt_logprobs)
       .def("raise_error", &Request::raise_error);
 
   bind_load_options(m);
+  bind_sampling_options(m);
 
   nb::class_<Profiler>(m, "Profiler")
       .def(nb::init<const std::string &, const LoadOptions &>(), "path"_a,
@@ -338,10 +362,7 @@ NB_MODULE(_runtime, m) {
       .def("info", &Engine::info)
       .def("stats", &Engine::stats)
       .def("submit", &Engine::submit, "prompt"_a, "mailbox"_a, "key"_a,
-           nb::kw_only(), "max_tokens"_a, "temperature"_a, "top_p"_a, "min_p"_a,
-           "top_k"_a, "seed"_a.none(), "ignore_eos"_a, "logprobs"_a,
-           "stop_token_ids"_a, "priority"_a = 0, "timeout"_a = 0.0,
-           "cache_salt"_a = 0)
+           "options"_a)
       .def("forward", &Engine::forward, "tokens"_a, "lengths"_a,
            "rows"_a = nb::none(), "num_rows"_a = nb::none(),
            "chunk_tokens"_a = 0);

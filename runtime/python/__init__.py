@@ -17,6 +17,7 @@ from llmc.runtime.llm import LLM
 from llmc.runtime.outputs import CompletionDelta, CompletionOutput, RequestOutput
 from llmc.runtime.profiler import KernelProfile, Profiler, StepProfile
 from llmc.runtime.sampling_params import SamplingParams
+from llmc.runtime.structured import StructuredOutputs
 
 __all__ = [
     "LLM",
@@ -36,6 +37,7 @@ __all__ = [
     "SchedulerConfig",
     "StepProfile",
     "StrippedEngineError",
+    "StructuredOutputs",
     "UnsupportedEngineError",
     "load_engine",
 ]

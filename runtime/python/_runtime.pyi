@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,15 +12,18 @@ FINISH_CANCELLED: int
 FINISH_ERROR: int
 FINISH_DEADLINE: int
 
+Event = tuple[list[int], list[float], list[dict[int, float]], int]
+
 class Mailbox:
     def __init__(self) -> None: ...
-    def take(self, timeout: float) -> list[tuple[int, list[int], list[float], int]]: ...
+    def take(self, timeout: float) -> list[tuple[int, Event]]: ...
 
 class Request:
     def cancel(self) -> None: ...
     def set_priority(self, priority: int) -> None: ...
     @property
     def reused_tokens(self) -> int: ...
+    def prompt_logprobs(self) -> list[tuple[float, dict[int, float]]]: ...
     def raise_error(self) -> None: ...
 
 class LoadOptions:
@@ -37,6 +41,32 @@ class LoadOptions:
     enable_block_reuse: bool
     overlap: bool
     max_waiting: int
+    def __init__(self) -> None: ...
+
+class SamplingOptions:
+    max_tokens: int
+    min_tokens: int
+    temperature: float
+    top_p: float
+    top_k: int
+    min_p: float
+    seed: int | None
+    ignore_eos: bool
+    logprobs: int
+    prompt_logprobs: int
+    repetition_penalty: float
+    presence_penalty: float
+    frequency_penalty: float
+    no_repeat_ngram_size: int
+    priority: int
+    timeout: float
+    cache_salt: int
+    stop_token_ids: list[int]
+    allowed_token_ids: list[int]
+    logit_bias: list[tuple[int, float]]
+    bad_words: list[list[int]]
+    token_mask: Callable[..., None] | None
+    logits_processor: Callable[..., None] | None
     def __init__(self) -> None: ...
 
 class Profiler:
@@ -57,19 +87,7 @@ class Engine:
         prompt: npt.NDArray[np.int32],
         mailbox: Mailbox,
         key: int,
-        *,
-        max_tokens: int,
-        temperature: float,
-        top_p: float,
-        min_p: float,
-        top_k: int,
-        seed: int | None,
-        ignore_eos: bool,
-        logprobs: bool,
-        stop_token_ids: list[int],
-        priority: int = 0,
-        timeout: float = 0.0,
-        cache_salt: int = 0,
+        options: SamplingOptions,
     ) -> Request: ...
     def forward(
         self,

@@ -109,15 +109,15 @@ class AsyncEngine:
             found = self._mailbox.take(_POLL_SECONDS)
             per_loop: dict[asyncio.AbstractEventLoop, list[tuple[_Stream, CompletionDelta | Exception]]] = {}
             with self._lock:
-                events = [(self._streams[event[0]], *event) for event in found if event[0] in self._streams]
-            for stream, key, ids, logprobs, finish in events:
-                if finish != _runtime.FINISH_RUNNING:
+                events = [(self._streams[key], key, event) for key, event in found if key in self._streams]
+            for stream, key, event in events:
+                if event[-1] != _runtime.FINISH_RUNNING:
                     with self._lock:
                         del self._streams[key]
                 if stream.state.finished:  # tokens that came after a stop string
                     continue
                 try:
-                    news: CompletionDelta | Exception = stream.state.update(ids, logprobs, finish)
+                    news: CompletionDelta | Exception = stream.state.update(event)
                 except Exception as error:
                     news = error
                 per_loop.setdefault(stream.loop, []).append((stream, news))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import itertools
 import os
@@ -18,7 +19,9 @@ from llmc.runtime.config import KvCacheConfig, SchedulerConfig
 from llmc.runtime.load_options import load_options
 from llmc.runtime.outputs import CompletionDelta, RequestOutput
 from llmc.runtime.request_state import RequestState
+from llmc.runtime.sampling_options import sampling_options
 from llmc.runtime.sampling_params import SamplingParams
+from llmc.runtime.structured import GrammarCompiler
 from llmc.runtime.tokenizer import Tokenizer
 
 #: A text, token ids, or the vLLM forms {"prompt": text} and {"prompt_token_ids": ids}, which may carry
@@ -111,11 +114,11 @@ class Engine:
                 states.append(self._submit(prompt, one, mailbox, key, priority, timeout))
             left = len(states)
             while left:
-                for key, ids, logprobs, finish in mailbox.take(_POLL_SECONDS):
+                for key, event in mailbox.take(_POLL_SECONDS):
                     state = states[key]
                     if state.finished:  # tokens that came after a stop string
                         continue
-                    state.update(ids, logprobs, finish)
+                    state.update(event)
                     if state.finished:
                         left -= 1
                         if on_finish:
@@ -172,27 +175,24 @@ class Engine:
         if timeout is not None and not timeout > 0:
             raise ValueError(f"timeout must be positive seconds or None, found {timeout}")
         text, ids = self._encode(prompt)
-        # Token prompts work on engines without a tokenizer, unless text is needed for stop strings.
+        # Token prompts work on engines without a tokenizer, unless something else is text.
         needs_text = text is not None or bool(params.stop_strings)
         tokenizer = self.tokenizer if needs_text or self._has_tokenizer else None
-        request = self._native.submit(
-            _int32(ids),
-            mailbox,
-            key,
-            max_tokens=params.max_tokens,
-            temperature=params.temperature,
-            top_p=params.top_p,
-            min_p=params.min_p,
-            top_k=params.top_k,
-            seed=params.seed,
-            ignore_eos=params.ignore_eos,
-            logprobs=params.logprobs is not None,
-            stop_token_ids=list(params.stop_token_ids),
-            priority=priority,
-            timeout=timeout or 0.0,
-            cache_salt=_salt(prompt),
+        if params.structured_outputs is not None:
+            mask = self._grammars.compile(params.structured_outputs)
+            params = dataclasses.replace(params, structured_outputs=None, token_mask=mask)
+        options, guards = sampling_options(params, tokenizer)
+        options.priority = priority
+        options.timeout = timeout or 0.0
+        options.cache_salt = _salt(prompt)
+        request = self._native.submit(_int32(ids), mailbox, key, options)
+        return RequestState(request, str(next(self._request_ids)), text, ids, params, tokenizer, guards)
+
+    @cached_property
+    def _grammars(self) -> GrammarCompiler:
+        return GrammarCompiler(
+            self.tokenizer.backend.to_str(), int(self.info["vocab_size"]), self.info["eos_token_ids"]
         )
-        return RequestState(request, str(next(self._request_ids)), text, ids, params, tokenizer)
 
     def _encode(self, prompt: Prompt) -> tuple[str | None, list[int]]:
         if isinstance(prompt, Mapping):
@@ -214,10 +214,10 @@ class Engine:
     def _stream(state: RequestState, mailbox: _runtime.Mailbox) -> Iterator[CompletionDelta]:
         try:
             while not state.finished:
-                for _, ids, logprobs, finish in mailbox.take(_POLL_SECONDS):
+                for _, event in mailbox.take(_POLL_SECONDS):
                     if state.finished:
                         break
-                    yield state.update(ids, logprobs, finish)
+                    yield state.update(event)
         finally:
             state.request.cancel()
 

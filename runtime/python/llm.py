@@ -13,7 +13,7 @@ from llmc.runtime.sampling_params import SamplingParams
 Message = Mapping[str, Any]
 Conversation = Sequence[Message]
 
-_GENERATION_CONFIG = ("temperature", "top_p", "top_k", "min_p")
+_GENERATION_CONFIG = ("temperature", "top_p", "top_k", "min_p", "repetition_penalty", "no_repeat_ngram_size")
 
 
 class LLM(Engine):

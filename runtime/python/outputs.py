@@ -15,6 +15,7 @@ class CompletionOutput:
     token_ids: list[int]
     cumulative_logprob: float | None = None
     logprobs: list[float] | None = None  #: of the chosen tokens, when asked for
+    top_logprobs: list[dict[int, float]] | None = None  #: with logprobs > 0, of the likeliest, descending
     finish_reason: FinishReason | None = None
     stop_reason: int | str | None = None  #: the stop token or string; None for eos and length
 
@@ -25,6 +26,9 @@ class RequestOutput:
     prompt: str | None
     prompt_token_ids: list[int]
     outputs: list[CompletionOutput] = field(default_factory=list)
+    #: With prompt_logprobs, of each token of the prompt; None for the first, which nothing precedes.
+    prompt_logprobs: list[float | None] | None = None
+    prompt_top_logprobs: list[dict[int, float] | None] | None = None
     finished: bool = False
     num_cached_tokens: int = 0  #: prompt tokens whose K and V were found in the cache
 
@@ -36,6 +40,7 @@ class CompletionDelta:
     text: str
     token_ids: list[int]
     logprobs: list[float] | None = None
+    top_logprobs: list[dict[int, float]] | None = None
     finish_reason: FinishReason | None = None
     stop_reason: int | str | None = None
     num_cached_tokens: int = 0  #: with the finish_reason: prompt tokens found in the cache

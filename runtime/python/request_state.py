@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from llmc.runtime import _runtime
 from llmc.runtime.outputs import CompletionDelta, CompletionOutput, FinishReason, RequestOutput
+from llmc.runtime.sampling_options import Guarded
 from llmc.runtime.sampling_params import SamplingParams
 from llmc.runtime.stop_strings import StopStringMatcher
 from llmc.runtime.tokenizer import Tokenizer
@@ -25,8 +28,10 @@ class RequestState:
         prompt_token_ids: list[int],
         params: SamplingParams,
         tokenizer: Tokenizer | None,
+        guards: Sequence[Guarded] = (),
     ) -> None:
         self.request = request
+        self._guards = guards
         self.params = params
         self._detokenizer = tokenizer.detokenizer(params.skip_special_tokens) if tokenizer else None
         self._stops = StopStringMatcher(params.stop_strings, params.include_stop_str_in_output)
@@ -34,24 +39,34 @@ class RequestState:
         if params.logprobs is not None:
             self.completion.logprobs = []
             self.completion.cumulative_logprob = 0.0
+            if params.logprobs > 0:
+                self.completion.top_logprobs = []
         self.output = RequestOutput(request_id, prompt, prompt_token_ids, [self.completion])
 
     @property
     def finished(self) -> bool:
         return self.output.finished
 
-    def update(self, ids: list[int], logprobs: list[float], finish: int) -> CompletionDelta:
+    def update(self, event: _runtime.Event) -> CompletionDelta:
         """Takes an event of the mailbox; cancels the request when a stop string has come."""
+        ids, logprobs, top_logprobs, finish = event
         if finish == _runtime.FINISH_ERROR:
             self.output.finished = True
-            self.request.raise_error()
-        delta = CompletionDelta("", [], None if self.params.logprobs is None else [])
-        for id, logprob in zip(ids, logprobs, strict=True):
+            self._raise()
+        if self.params.prompt_logprobs is not None and self.output.prompt_logprobs is None and ids:
+            self._take_prompt_logprobs()
+        wanted = self.params.logprobs
+        delta = CompletionDelta("", [], None if wanted is None else [], [] if wanted else None)
+        for i, id in enumerate(ids):
             delta.token_ids.append(id)
             if delta.logprobs is not None:
-                delta.logprobs.append(logprob)
+                delta.logprobs.append(logprobs[i])
+            if delta.top_logprobs is not None:
+                delta.top_logprobs.append(top_logprobs[i])
             if self._detokenizer:
-                delta.text += self._stops.push(self._detokenizer.push(id))
+                text = self._detokenizer.push(id)
+                early = len(self.completion.token_ids) + len(delta.token_ids) < self.params.min_tokens
+                delta.text += text if early else self._stops.push(text)
             if self._stops.matched is not None:
                 break
         if self._stops.matched is None and finish != _runtime.FINISH_RUNNING and self._detokenizer:
@@ -61,6 +76,22 @@ class RequestState:
         self._finish(delta, finish)
         self._append(delta)
         return delta
+
+    def _raise(self) -> None:
+        error = next((guard.error for guard in self._guards if guard.error is not None), None)
+        try:
+            self.request.raise_error()
+        except Exception as failure:
+            if error is None:
+                raise
+            failure.args = (f"{failure}: {type(error).__name__}: {error}",)
+            raise failure from error
+
+    def _take_prompt_logprobs(self) -> None:
+        found = self.request.prompt_logprobs()
+        self.output.prompt_logprobs = [None, *(logprob for logprob, _ in found[1:])]
+        if self.params.prompt_logprobs:
+            self.output.prompt_top_logprobs = [None, *(largest for _, largest in found[1:])]
 
     def _finish(self, delta: CompletionDelta, finish: int) -> None:
         if self._stops.matched is not None:
@@ -81,5 +112,7 @@ class RequestState:
         if completion.logprobs is not None and delta.logprobs is not None:
             completion.logprobs += delta.logprobs
             completion.cumulative_logprob = sum(completion.logprobs)
+        if completion.top_logprobs is not None and delta.top_logprobs is not None:
+            completion.top_logprobs += delta.top_logprobs
         completion.finish_reason = delta.finish_reason
         completion.stop_reason = delta.stop_reason

@@ -1,9 +1,20 @@
-"""How tokens of a request are chosen. The algorithm is defined in runtime/src/sampler.h."""
+"""How tokens of a request are chosen. The definitions are runtime/src/sampler.h and logit_rules.h."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from llmc.runtime.structured import StructuredOutputs
+
+#: f(tokens int32 [n], num_prompt_tokens, mask uint32 [(vocab_size + 31) // 32]): clears bit t % 32 of mask[t // 32]
+#: for each token t that may not come after `tokens`, which are prompt and output so far.
+TokenMask = Callable[[npt.NDArray[np.int32], int, npt.NDArray[np.uint32]], None]
+#: f(tokens int32 [n], num_prompt_tokens, logits float32 [vocab_size]): changes logits in place, after all other rules.
+LogitsProcessor = Callable[[npt.NDArray[np.int32], int, npt.NDArray[np.float32]], None]
 
 
 @dataclass
@@ -11,6 +22,7 @@ class SamplingParams:
     """Names and meanings follow vLLM. Ranges are checked when a request is submitted."""
 
     max_tokens: int = 16
+    min_tokens: int = 0  #: neither eos nor a stop token or string ends the output before
     temperature: float = 1.0  #: 0 is greedy
     top_p: float = 1.0
     top_k: int = 0  #: 0 or -1: all tokens
@@ -21,16 +33,35 @@ class SamplingParams:
     ignore_eos: bool = False
     include_stop_str_in_output: bool = False
     skip_special_tokens: bool = True
-    #: 0: the log probability of each chosen token under the raw model; None: nothing
+    #: Log probabilities under the raw model, before all that is below. 0: of the chosen tokens; n: also of the n
+    #: likeliest of each place; None: nothing.
     logprobs: int | None = None
+    prompt_logprobs: int | None = None  #: the same of the prompt's tokens, which are then computed anew
+    repetition_penalty: float = 1.0  #: of tokens in prompt and output: positive logits by it, others times it
+    presence_penalty: float = 0.0  #: subtracted once for a token of the output
+    frequency_penalty: float = 0.0  #: subtracted for each time that a token is in the output
+    no_repeat_ngram_size: int = 0  #: n: no n tokens of prompt and output come twice; 0: off
+    logit_bias: Mapping[int, float] | None = None  #: added, -100 to 100
+    #: Texts (with and without a space before them) or token ids that do not come in the output.
+    bad_words: Sequence[str | Sequence[int]] | None = None
+    allowed_token_ids: Sequence[int] | None = None  #: nothing else comes
+    structured_outputs: StructuredOutputs | None = None  #: a grammar that the output follows
+    #: Called by the engine's own thread between two steps: they must be quick and must not call the engine.
+    token_mask: TokenMask | None = None
+    logits_processor: LogitsProcessor | None = None
 
     def __post_init__(self) -> None:
-        if self.logprobs not in (None, 0):
-            raise ValueError(f"logprobs must be None or 0 (the chosen token's), found {self.logprobs}")
+        for name in ("logprobs", "prompt_logprobs"):
+            value = getattr(self, name)
+            if value is not None and value < 0:
+                raise ValueError(f"{name} must be None or at least 0, found {value}")
         if self.seed is not None and not 0 <= self.seed < 2**64:
             raise ValueError(f"seed must be in [0, 2**64), found {self.seed}")
         if any(not text for text in self.stop_strings):
             raise ValueError("stop strings must not be empty")
+        if self.structured_outputs is not None and (self.token_mask is not None or self.ignore_eos):
+            other = "ignore_eos" if self.ignore_eos else "token_mask"
+            raise ValueError(f"structured_outputs and {other} exclude each other: a grammar ends with eos")
 
     @property
     def stop_strings(self) -> list[str]:

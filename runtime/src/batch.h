@@ -10,6 +10,7 @@
 
 namespace llmc {
 
+class LogitRules;
 struct Request;
 
 struct BatchEntry {
@@ -27,6 +28,9 @@ struct LogitRow {
   int entry;                    // whose token it is
   const SamplingParams *params; // null: nothing is sampled from it
   uint32_t sample_index;
+  const LogitRules *rules; // null: none
+  int prompt_position;     // of the token whose row it is, for the logprob of
+                           // the one after it; -1: not for that
 };
 
 struct Batch {
@@ -50,9 +54,15 @@ struct Batch {
   }
   // Logits after token `offset` of the entry added last.
   void want_logits(int offset, const SamplingParams *params = nullptr,
-                   uint32_t sample_index = 0) {
+                   uint32_t sample_index = 0,
+                   const LogitRules *rules = nullptr) {
     logit_rows.push_back({num_tokens - entries.back().num_tokens + offset,
-                          size() - 1, params, sample_index});
+                          size() - 1, params, sample_index, rules, -1});
+  }
+  // The same for a token of the prompt at `position`.
+  void want_prompt_logprob(int offset, int position) {
+    want_logits(offset);
+    logit_rows.back().prompt_position = position;
   }
 };
 

@@ -1,10 +1,9 @@
 // The C API: catches every exception and turns it into a status and a message.
 
+#include "c_params.h"
 #include "engine.h"
 #include "error.h"
 #include "load_model.h"
-
-#include <random>
 
 struct llmc_engine {
   std::unique_ptr<llmc::Engine> engine;
@@ -47,28 +46,6 @@ template <class F> llmc_status guarded(const F &body) {
 void require(bool condition, const char *message) {
   if (!condition)
     llmc::fail(LLMC_INVALID_ARGUMENT, message);
-}
-
-llmc::SamplingParams convert(const llmc_sampling_params &params) {
-  llmc::SamplingParams result;
-  result.max_tokens = params.max_tokens;
-  result.temperature = params.temperature;
-  result.top_p = params.top_p;
-  result.min_p = params.min_p;
-  result.top_k = params.top_k;
-  if (params.has_seed) {
-    result.seed = params.seed;
-  } else {
-    std::random_device device;
-    result.seed = uint64_t{device()} << 32 | device();
-  }
-  result.ignore_eos = params.ignore_eos != 0;
-  result.logprobs = params.logprobs != 0;
-  if (params.num_stop_token_ids > 0)
-    result.stop_token_ids.assign(params.stop_token_ids,
-                                 params.stop_token_ids +
-                                     params.num_stop_token_ids);
-  return result;
 }
 
 } // namespace
@@ -153,11 +130,7 @@ llmc_status llmc_engine_get_stats(const llmc_engine *engine,
 }
 
 llmc_sampling_params llmc_sampling_params_default(void) {
-  llmc_sampling_params params{};
-  params.max_tokens = 16;
-  params.temperature = 1.0f;
-  params.top_p = 1.0f;
-  return params;
+  return llmc::default_params();
 }
 
 llmc_status llmc_engine_submit(llmc_engine *engine, const int32_t *prompt,
@@ -169,13 +142,10 @@ llmc_status llmc_engine_submit(llmc_engine *engine, const int32_t *prompt,
     require(engine && out && (prompt || prompt_length == 0),
             "llmc_engine_submit: engine, prompt and out must not be NULL");
     *out = nullptr;
-    llmc_sampling_params chosen =
-        params ? *params : llmc_sampling_params_default();
-    require(chosen.stop_token_ids || chosen.num_stop_token_ids == 0,
-            "llmc_engine_submit: stop_token_ids is NULL");
+    llmc_sampling_params chosen = llmc::known_params(params);
     auto request = std::make_unique<llmc_request>();
     request->stream = engine->engine->submit(
-        {prompt, prompt_length}, convert(chosen), callback, user,
+        {prompt, prompt_length}, llmc::sampling_params(chosen), callback, user,
         {chosen.priority, chosen.timeout_seconds, chosen.cache_salt});
     *out = request.release();
   });
@@ -191,6 +161,18 @@ llmc_status llmc_request_next(llmc_request *request, llmc_token *tokens,
             "llmc_request_next: NULL argument or no capacity");
     *num_tokens =
         request->stream->next(tokens, capacity, timeout_seconds, *finish);
+  });
+}
+
+llmc_status llmc_request_prompt_logprobs(const llmc_request *request,
+                                         const llmc_token **tokens,
+                                         size_t *num_tokens) {
+  return guarded([&] {
+    require(request && tokens && num_tokens,
+            "llmc_request_prompt_logprobs: NULL argument");
+    std::span<const llmc_token> found = request->stream->prompt_logprobs();
+    *tokens = found.data();
+    *num_tokens = found.size();
   });
 }
 

@@ -96,6 +96,13 @@ std::shared_ptr<RequestStream> Engine::submit(std::span<const int32_t> prompt,
   request->sequence.tokens.assign(prompt.begin(), prompt.end());
   request->sequence.num_prompt_tokens = static_cast<int>(prompt.size());
   request->params = std::move(params);
+  if (request->params.has_rules())
+    request->rules = std::make_unique<LogitRules>(request->params,
+                                                  manifest_.model.eos_token_ids,
+                                                  manifest_.model.vocab_size);
+  if (request->params.prompt_logprobs >= 0)
+    for (int32_t token : prompt)
+      request->prompt_logprobs.push_back({token, {}});
   request->sequence.cache_salt = serving.cache_salt;
   if (serving.timeout_seconds > 0)
     request->deadline = deadline_after(serving.timeout_seconds);

@@ -12,7 +12,8 @@ Executor::Executor(StepRunner &runner, KvCacheManager &kv_cache,
                    const SchedulerConfig &config, const ModelInfo &model,
                    const ExecutorOptions &options)
     : runner_(runner), kv_cache_(kv_cache), scheduler_(config, kv_cache),
-      model_(model), overlap_(options.overlap && runner.overlaps()) {
+      model_(model), overlap_(options.overlap && runner.overlaps()),
+      sampler_(runner) {
   publish_stats();
   thread_ = std::thread([this] { loop(); });
 }
@@ -79,6 +80,7 @@ void Executor::publish_stats() {
   GraphStats graphs = runner_.graph_stats();
   counters_.num_graphs = graphs.num_graphs;
   counters_.graph_launches = graphs.num_launches;
+  counters_.num_host_sampled = sampler_.num_host_sampled();
   std::lock_guard lock(mutex_);
   published_ = counters_;
   published_.num_waiting += static_cast<int64_t>(incoming_.size());

@@ -4,6 +4,7 @@
 
 #include "forward.h"
 #include "request.h"
+#include "row_sampler.h"
 #include "scheduler.h"
 #include "step_runner.h"
 
@@ -54,7 +55,7 @@ private:
   };
   struct Emission { // held back until blocks are free and the statistics say so
     RequestStream *stream;
-    llmc_token token;
+    OutputToken token;
     llmc_finish finish;
   };
 
@@ -72,8 +73,7 @@ private:
   bool complete(const Batch &batch);
   void complete_in_flight();
   void wait_for(const Batch &batch);
-  void sample(const Batch &batch);
-  void append(Request &request, llmc_token token);
+  void append(Request &request, RowSampler::Outcome &outcome);
   llmc_finish stop_reason(const Request &request, int32_t token) const;
   void fail_batches(std::initializer_list<const Batch *> batches,
                     const Error &error);
@@ -88,12 +88,13 @@ private:
   Scheduler scheduler_;
   const ModelInfo &model_;
   const bool overlap_;
+  RowSampler sampler_;
   const Batch *in_flight_ = nullptr; // started, its tokens not known yet
   Clock::time_point busy_since_;     // the device has had work
-  std::vector<llmc_token> sampled_;
-  std::vector<Emission> emissions_; // these only grow, so that a step allocates
-  std::vector<RequestStream *> failed_; // nothing
-  llmc_engine_stats counters_{};        // executor thread only
+  std::vector<Emission> emissions_;  // only grows, so that a step allocates
+                                     // nothing
+  std::vector<std::pair<RequestStream *, Error>> failed_;
+  llmc_engine_stats counters_{}; // executor thread only
   const std::shared_ptr<Attention> attention_ = std::make_shared<Attention>(0);
   uint64_t attention_seen_ = 0;
   // No deadline lies before this one; those of ended requests may count.

@@ -9,9 +9,7 @@
 // at once, because steps run one after the other.
 #include "error.h"
 #include "executor.h"
-#include "sampler.h"
 #include "stopwatch.h"
-#include "thread_pool.h"
 
 #include <algorithm>
 
@@ -39,6 +37,7 @@ void Executor::step() {
 bool Executor::launch(const Batch &batch) {
   Clock::time_point start = Clock::now();
   try {
+    sampler_.prepare(batch);
     runner_.run(batch, kv_cache_);
   } catch (const std::exception &error) {
     if (in_flight_)
@@ -55,6 +54,8 @@ bool Executor::launch(const Batch &batch) {
       counters_.num_prompt_tokens += entry.num_tokens;
   scheduler_.advance(batch);
   for (size_t row = 0; row < batch.logit_rows.size(); ++row) {
+    if (!batch.logit_rows[row].params)
+      continue; // of the prompt
     Request &request = request_of(batch, row);
     request.sequence.tokens.push_back(kPendingToken);
     ++request.sequence.num_pending_tokens;
@@ -74,7 +75,7 @@ bool Executor::complete(const Batch &batch) {
   try {
     wait_for(batch);
     Stopwatch watch(counters_.sample_seconds);
-    sample(batch);
+    sampler_.sample(batch);
   } catch (const std::exception &error) {
     fail_batches({&batch, std::exchange(in_flight_, nullptr)}, as_error(error));
     return false;
@@ -82,19 +83,20 @@ bool Executor::complete(const Batch &batch) {
   ++counters_.num_steps;
   counters_.consecutive_failed_steps = 0;
   emissions_.clear();
-  for (size_t row = 0; row < batch.logit_rows.size(); ++row)
-    append(request_of(batch, row), sampled_[row]);
+  for (size_t row = 0; row < batch.logit_rows.size(); ++row) {
+    const LogitRow &logit_row = batch.logit_rows[row];
+    Request &request = request_of(batch, row);
+    if (logit_row.prompt_position >= 0)
+      request.num_prompt_logprobs = logit_row.prompt_position + 1;
+    if (logit_row.params)
+      append(request, sampler_.outcome(batch, row));
+  }
   scheduler_.remove_finished();
   publish_stats();
-  for (const Emission &emission : emissions_)
-    emission.stream->push(emission.token, emission.finish);
-  for (RequestStream *stream : failed_)
-    stream->finish(LLMC_FINISH_ERROR,
-                   Error(LLMC_DEVICE_ERROR,
-                         "the model produced logits that are not numbers (NaN "
-                         "or infinite); check the "
-                         "engine with `llmc eval`, it may be damaged or its "
-                         "precision too low"));
+  for (Emission &emission : emissions_)
+    emission.stream->push(std::move(emission.token), emission.finish);
+  for (const auto &[stream, error] : failed_)
+    stream->finish(LLMC_FINISH_ERROR, error);
   failed_.clear();
   scheduler_.forget_removed();
   return true;
@@ -111,20 +113,24 @@ void Executor::wait_for(const Batch &batch) {
 
 // The pending token of a request is known. It may have ended while the step
 // ran, and then it has a row too many.
-void Executor::append(Request &request, llmc_token token) {
+void Executor::append(Request &request, RowSampler::Outcome &outcome) {
   if (request.state == Request::State::Finished)
     return;
+  auto &[token, error] = outcome;
   Sequence &sequence = request.sequence;
-  if (token.id < 0) {
+  if (error) {
     scheduler_.finish(request);
-    failed_.push_back(request.stream.get());
+    failed_.emplace_back(request.stream.get(), *error);
     return;
   }
+  if (!request.prompt_logprobs.empty())
+    request.stream->set_prompt_logprobs(
+        std::exchange(request.prompt_logprobs, {}));
   sequence.tokens[static_cast<size_t>(sequence.num_known_tokens())] = token.id;
   --sequence.num_pending_tokens;
   ++counters_.num_generated_tokens;
   llmc_finish finish = stop_reason(request, token.id);
-  emissions_.push_back({request.stream.get(), token, finish});
+  emissions_.push_back({request.stream.get(), std::move(token), finish});
   if (finish != LLMC_RUNNING)
     scheduler_.finish(request);
   else
@@ -134,37 +140,6 @@ void Executor::append(Request &request, llmc_token token) {
 Request &Executor::request_of(const Batch &batch, size_t row) {
   return *batch.entries[static_cast<size_t>(batch.logit_rows[row].entry)]
               .request;
-}
-
-void Executor::sample(const Batch &batch) {
-  size_t rows = batch.logit_rows.size();
-  sampled_.assign(rows, llmc_token{-1, 0});
-  if (rows == 0)
-    return;
-  if (runner_.samples_on_device()) {
-    std::span<const int32_t> ids = runner_.next_tokens(batch.slot);
-    bool any_logprob = false;
-    for (size_t i = 0; i < rows; ++i) {
-      sampled_[i].id = ids[i];
-      any_logprob |= batch.logit_rows[i].params->logprobs;
-    }
-    if (!any_logprob)
-      return;
-    for (size_t i = 0; i < rows; ++i)
-      if (batch.logit_rows[i].params->logprobs && sampled_[i].id >= 0)
-        sampled_[i].logprob =
-            logprob_of(runner_.logits(static_cast<int>(i)), sampled_[i].id);
-    return;
-  }
-  runner_.logits(0); // fetch before the threads share it
-  runner_.thread_pool().parallel_for(
-      static_cast<int64_t>(rows), [&](int64_t i) {
-        thread_local Sampler sampler;
-        const LogitRow &row = batch.logit_rows[static_cast<size_t>(i)];
-        SampledToken token = sampler.sample(runner_.logits(static_cast<int>(i)),
-                                            *row.params, row.sample_index);
-        sampled_[static_cast<size_t>(i)] = {token.id, token.logprob};
-      });
 }
 
 llmc_finish Executor::stop_reason(const Request &request, int32_t token) const {

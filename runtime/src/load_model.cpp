@@ -77,6 +77,7 @@ LoadedModel load_model(const std::string &path,
       narrowed("max_batch_size", options.max_batch_size, limits.max_batch_size);
   config.max_batch_size = std::min(
       {config.max_batch_size, config.max_num_tokens, plan.max_logit_rows});
+  config.max_logit_rows = plan.max_logit_rows;
 
   model.runner = std::make_unique<ModelRunner>(
       std::move(backend), manifest, std::move(plan), weights,

@@ -5,21 +5,34 @@
 
 namespace llmc {
 
-void RequestStream::push(llmc_token token, llmc_finish finish) {
+void RequestStream::push(OutputToken token, llmc_finish finish) {
   if (callback_) {
     if (finish != LLMC_RUNNING) {
       std::lock_guard lock(mutex_);
       finish_ = finish;
     }
-    callback_(user_, &token, 1, finish);
+    llmc_token view = token.view();
+    callback_(user_, &view, 1, finish);
     if (finish == LLMC_RUNNING)
       return; // who waits, waits for the end
   } else {
     std::lock_guard lock(mutex_);
-    tokens_.push_back(token);
+    tokens_.push_back(std::move(token));
     finish_ = finish;
   }
   ready_.notify_all();
+}
+
+void RequestStream::set_prompt_logprobs(std::vector<OutputToken> tokens) {
+  std::lock_guard lock(mutex_);
+  prompt_ = std::move(tokens);
+  for (const OutputToken &token : prompt_)
+    prompt_views_.push_back(token.view());
+}
+
+std::span<const llmc_token> RequestStream::prompt_logprobs() const {
+  std::lock_guard lock(mutex_);
+  return prompt_views_;
 }
 
 void RequestStream::finish(llmc_finish reason, std::optional<Error> error) {
@@ -50,8 +63,12 @@ size_t RequestStream::next(llmc_token *tokens, size_t capacity,
                is_ready))
     fail(LLMC_TIMEOUT, "no token within ", timeout_seconds, " s");
   size_t n = std::min(capacity, tokens_.size());
-  std::copy_n(tokens_.begin(), n, tokens);
-  tokens_.erase(tokens_.begin(), tokens_.begin() + static_cast<ptrdiff_t>(n));
+  handed_out_.clear(); // what the views of the call before pointed into
+  for (size_t i = 0; i < n; ++i) {
+    handed_out_.push_back(std::move(tokens_.front()));
+    tokens_.pop_front();
+    tokens[i] = handed_out_.back().view(); // moves of a vector keep its storage
+  }
   if (tokens_.empty())
     finish = finish_;
   if (n == 0 && error_)

@@ -2,6 +2,8 @@
 // A request and the stream on which its caller receives tokens.
 
 #include "error.h"
+#include "logit_rules.h"
+#include "logprobs.h"
 #include "sampling_params.h"
 #include "sequence.h"
 
@@ -29,19 +31,21 @@ public:
       : callback_(callback), user_(user), attention_(std::move(attention)) {}
 
   // Executor side.
-  void push(llmc_token token,
+  void push(OutputToken token,
             llmc_finish finish); // LLMC_RUNNING: more will come
   void finish(llmc_finish reason, std::optional<Error> error = std::nullopt);
   bool cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
   int priority() const { return priority_.load(std::memory_order_relaxed); }
 
   void set_reused_tokens(int count) { reused_tokens_ = count; }
+  void set_prompt_logprobs(std::vector<OutputToken> tokens); // once
 
   // Caller side; the contract is that of llmc_request_next. Throws the error of
   // a failed request.
   size_t next(llmc_token *tokens, size_t capacity, double timeout_seconds,
               llmc_finish &finish);
   int reused_tokens() const { return reused_tokens_; }
+  std::span<const llmc_token> prompt_logprobs() const;
   void cancel() {
     cancelled_ = true;
     call_attention();
@@ -57,9 +61,12 @@ private:
       ++*attention_;
   }
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable ready_;
-  std::deque<llmc_token> tokens_;
+  std::deque<OutputToken> tokens_;
+  std::vector<OutputToken> handed_out_; // by the last next()
+  std::vector<OutputToken> prompt_;
+  std::vector<llmc_token> prompt_views_;
   llmc_finish finish_ = LLMC_RUNNING;
   std::optional<Error> error_;
   std::atomic<bool> cancelled_{false};
@@ -77,6 +84,11 @@ struct Request {
 
   Sequence sequence;
   SamplingParams params;
+  std::unique_ptr<LogitRules> rules; // null: none
+  // With params.prompt_logprobs: the prompt's tokens, and how many of the
+  // second and those behind it have theirs.
+  std::vector<OutputToken> prompt_logprobs;
+  int num_prompt_logprobs = 0;
   int max_total_tokens = 0; // prompt and output: max_tokens, cut at max_seq_len
   // No token is computed for it after this moment.
   std::chrono::steady_clock::time_point deadline =
@@ -99,6 +111,11 @@ struct Request {
 
   // Nothing is left to compute, though its last token may be pending.
   bool is_complete() const { return sequence.num_tokens() >= max_total_tokens; }
+
+  bool wants_prompt_logprobs() const {
+    return params.prompt_logprobs >= 0 &&
+           num_prompt_logprobs + 1 < sequence.num_prompt_tokens;
+  }
 
   // The last token is never fed back, so its K and V are never stored.
   int max_cached_tokens() const { return max_total_tokens - 1; }

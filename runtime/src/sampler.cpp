@@ -1,5 +1,6 @@
 #include "sampler.h"
 
+#include "error.h"
 #include "philox.h"
 
 #include <algorithm>
@@ -47,14 +48,6 @@ void gumbel4(uint64_t seed, uint32_t sample_index, uint32_t chunk,
   }
 }
 
-float logprob_of(std::span<const float> logits, int32_t id) {
-  double max = find_maximum(logits).value, sum = 0;
-  for (float l : logits)
-    sum += std::exp(l - max);
-  return static_cast<float>(logits[static_cast<size_t>(id)] - max -
-                            std::log(sum));
-}
-
 // Smallest x that steps 3 and 4 keep. Works on the largest values only,
 // doubling until the mass suffices: a sort of the whole vocabulary would cost
 // more than all of the rest.
@@ -97,52 +90,84 @@ double Sampler::top_k_top_p_threshold(std::span<const float> x, float max,
   return threshold; // rounding left the sum a hair below p
 }
 
-SampledToken Sampler::sample(std::span<const float> logits,
-                             const SamplingParams &params,
-                             uint32_t sample_index) {
-  const Maximum raw = find_maximum(logits);
-  if (raw.has_nan || !std::isfinite(raw.value))
-    return {};
-  SampledToken result{raw.id, 0};
-  if (params.temperature > 0) {
-    const float inverse = 1.0f / params.temperature;
-    scaled_.resize(logits.size());
-    for (size_t i = 0; i < logits.size(); ++i)
-      scaled_[i] = logits[i] * inverse;
-    const float max = scaled_[static_cast<size_t>(
-        raw.id)]; // scaling by a positive number keeps the order
-    double threshold = -std::numeric_limits<double>::infinity();
-    if (params.top_k > 0 || params.top_p < 1)
-      threshold = top_k_top_p_threshold(scaled_, max, params);
-    if (params.min_p > 0)
-      threshold = std::max(threshold, max + std::log(double{params.min_p}));
+void Sampler::apply(const RowRules &rules) {
+  for (const Adjustment &one : rules.adjustments) {
+    float &logit = adjusted_[static_cast<size_t>(one.token)];
+    logit = one.apply(logit);
+  }
+  if (rules.mask.empty())
+    return;
+  for (size_t i = 0; i < adjusted_.size(); ++i)
+    if (!(rules.mask[i / 32] >> (i % 32) & 1))
+      adjusted_[i] = -std::numeric_limits<float>::infinity();
+}
 
-    double best = -std::numeric_limits<double>::infinity();
-    double reachable = std::max(threshold, double{max} + kMinGumbel -
-                                               kMaxGumbel); // below: cannot win
-    for (size_t base = 0; base < logits.size(); base += 4) {
-      size_t n = std::min<size_t>(4, logits.size() - base);
-      bool any = false;
-      for (size_t j = 0; j < n; ++j)
-        any |= scaled_[base + j] >= reachable;
-      if (!any)
+int32_t Sampler::sample(std::span<const float> logits,
+                        const SamplingParams &params, uint32_t sample_index,
+                        const RowRules &rules, const History &history) {
+  Maximum max = find_maximum(logits);
+  if (max.has_nan || !std::isfinite(max.value))
+    return kBadLogits;
+  if (rules.num_words() > 0 || params.logits_processor) {
+    adjusted_.assign(logits.begin(), logits.end());
+    apply(rules);
+    if (params.logits_processor) {
+      if (int32_t code = params.logits_processor(
+              params.callback_user, history.tokens.data(),
+              history.tokens.size(), history.num_prompt_tokens,
+              adjusted_.data(), adjusted_.size()))
+        fail(LLMC_INVALID_ARGUMENT,
+             "the request's logits_processor failed with code ", code);
+    }
+    logits = adjusted_;
+    max = find_maximum(logits);
+    if (max.has_nan || max.value == std::numeric_limits<float>::infinity())
+      return kBadProcessor;
+    if (max.id < 0)
+      return kNothingAllowed;
+  }
+  return params.temperature > 0 ? draw(logits, max.id, params, sample_index)
+                                : max.id;
+}
+
+// Steps 2 to 6.
+int32_t Sampler::draw(std::span<const float> logits, int32_t largest,
+                      const SamplingParams &params, uint32_t sample_index) {
+  const float inverse = 1.0f / params.temperature;
+  scaled_.resize(logits.size());
+  for (size_t i = 0; i < logits.size(); ++i)
+    scaled_[i] = logits[i] * inverse;
+  // Scaling by a positive number keeps the order.
+  const float max = scaled_[static_cast<size_t>(largest)];
+  double threshold = -std::numeric_limits<double>::infinity();
+  if (params.top_k > 0 || params.top_p < 1)
+    threshold = top_k_top_p_threshold(scaled_, max, params);
+  if (params.min_p > 0)
+    threshold = std::max(threshold, max + std::log(double{params.min_p}));
+
+  int32_t chosen = largest;
+  double best = -std::numeric_limits<double>::infinity();
+  double reachable = std::max(threshold, double{max} + kMinGumbel -
+                                             kMaxGumbel); // below: cannot win
+  for (size_t base = 0; base < logits.size(); base += 4) {
+    size_t n = std::min<size_t>(4, logits.size() - base);
+    bool any = false;
+    for (size_t j = 0; j < n; ++j)
+      any |= scaled_[base + j] >= reachable;
+    if (!any)
+      continue;
+    double noise[4];
+    gumbel4(params.seed, sample_index, static_cast<uint32_t>(base / 4), noise);
+    for (size_t j = 0; j < n; ++j) {
+      double score = scaled_[base + j] + noise[j];
+      if (scaled_[base + j] < threshold || !(score > best))
         continue;
-      double noise[4];
-      gumbel4(params.seed, sample_index, static_cast<uint32_t>(base / 4),
-              noise);
-      for (size_t j = 0; j < n; ++j) {
-        double score = scaled_[base + j] + noise[j];
-        if (scaled_[base + j] < threshold || !(score > best))
-          continue;
-        best = score;
-        result.id = static_cast<int32_t>(base + j);
-        reachable = std::max(reachable, best - kMaxGumbel);
-      }
+      best = score;
+      chosen = static_cast<int32_t>(base + j);
+      reachable = std::max(reachable, best - kMaxGumbel);
     }
   }
-  if (params.logprobs)
-    result.logprob = logprob_of(logits, result.id);
-  return result;
+  return chosen;
 }
 
 } // namespace llmc

@@ -2,13 +2,15 @@
 // Chooses a token from a row of logits. This header is the definition; a device
 // kernel implements the same one.
 //
-// Input: logits l[0..V) in float32, temperature t, top_k, top_p, min_p, seed
-// (64 bits), sample_index (32 bits: the number of tokens the request has
-// generated so far).
+// Input: logits l[0..V) in float32, the request's rules, temperature t, top_k,
+// top_p, min_p, seed (64 bits), sample_index (32 bits: the number of tokens the
+// request has generated so far).
 //
-//  1. Greedy (t = 0): the lowest i among those with the largest l[i]. Nothing
+//  0. z[i] = what the rules of logit_rules.h make of l[i], in float32, and then
+//  the request's logits_processor, if it has one, of all of z.
+//  1. Greedy (t = 0): the lowest i among those with the largest z[i]. Nothing
 //  below applies.
-//  2. x[i] = l[i] * (1 / t), reciprocal and product in float32.
+//  2. x[i] = z[i] * (1 / t), reciprocal and product in float32.
 //  3. top_k (k > 0): keep i when x[i] >= the k-th largest x, counted with
 //  multiplicity. Ties with the k-th are all kept.
 //  4. top_p (p < 1), over what step 3 kept: with q = softmax(x) renormalised
@@ -25,12 +27,16 @@
 //
 // Steps 3 to 6 are defined over real numbers; this implementation evaluates
 // them in float64, a device may use float32 and may then differ where two
-// candidates are closer than its rounding. The noise of a token depends on
-// (seed, sample_index, i) only, so a request gets the same tokens in any batch.
+// candidates are closer than its rounding (and may round once where step 0
+// multiplies and subtracts). The noise of a token depends on (seed,
+// sample_index, i) only, so a request gets the same tokens in any batch.
 //
-// A NaN logit or a row without a finite maximum is an error of the model run,
-// not a choice: sample() returns id -1.
+// No token: a NaN among l or a largest l that is not finite is an error of the
+// model run (kBadLogits). A largest z of minus infinity means that the rules
+// left nothing (kNothingAllowed), a NaN among z or a largest z of infinity that
+// the logits_processor wrote it (kBadProcessor).
 
+#include "logit_rules.h"
 #include "sampling_params.h"
 
 #include <cstdint>
@@ -39,25 +45,32 @@
 
 namespace llmc {
 
-struct SampledToken {
-  int32_t id = -1;
-  float logprob =
-      0; // ln softmax(l)[id], of the raw logits; only when asked for
+inline constexpr int32_t kBadLogits = -1, kNothingAllowed = -2,
+                         kBadProcessor = -3;
+
+// The request's tokens, for its logits_processor.
+struct History {
+  std::span<const int32_t> tokens; // prompt and output
+  size_t num_prompt_tokens = 0;
 };
 
 class Sampler {
 public:
-  // One object per thread: it keeps its working memory.
-  SampledToken sample(std::span<const float> logits,
-                      const SamplingParams &params, uint32_t sample_index);
+  // One object per thread: it keeps its working memory. Returns a token id, or
+  // one of the negative codes above. Throws when the logits_processor says that
+  // it failed.
+  int32_t sample(std::span<const float> logits, const SamplingParams &params,
+                 uint32_t sample_index, const RowRules &rules = {},
+                 const History &history = {});
 
 private:
+  void apply(const RowRules &rules);
   double top_k_top_p_threshold(std::span<const float> x, float max,
                                const SamplingParams &params);
-  std::vector<float> scaled_, sorted_;
+  int32_t draw(std::span<const float> logits, int32_t largest,
+               const SamplingParams &params, uint32_t sample_index);
+  std::vector<float> adjusted_, scaled_, sorted_;
 };
-
-float logprob_of(std::span<const float> logits, int32_t id);
 
 // The noise g[i] of step 6, four tokens at a time: tokens 4 * chunk .. 4 *
 // chunk + 3.

@@ -6,28 +6,83 @@
 
 namespace llmc {
 
-void check_and_normalise(SamplingParams &params, int vocab_size) {
-  // Written so that NaN fails every test.
-  if (params.max_tokens < 1)
-    fail(LLMC_INVALID_ARGUMENT, "max_tokens must be at least 1, found ",
-         params.max_tokens);
-  if (!(params.temperature >= 0 && params.temperature <= 1e6f))
-    fail(LLMC_INVALID_ARGUMENT,
-         "temperature must be 0 (greedy) or a positive number, found ",
-         params.temperature);
-  if (!(params.top_p > 0 && params.top_p <= 1))
-    fail(LLMC_INVALID_ARGUMENT, "top_p must be in (0, 1], found ",
-         params.top_p);
-  if (!(params.min_p >= 0 && params.min_p <= 1))
-    fail(LLMC_INVALID_ARGUMENT, "min_p must be in [0, 1], found ",
-         params.min_p);
-  if (params.top_k < -1)
-    fail(LLMC_INVALID_ARGUMENT,
-         "top_k must be positive, or 0 or -1 for all, found ", params.top_k);
-  for (int32_t id : params.stop_token_ids)
+namespace {
+
+template <class T, class... Range>
+void require(bool in_range, const char *name, T found,
+             const Range &...expected) {
+  if (!in_range)
+    fail(LLMC_INVALID_ARGUMENT, name, " must be ", expected..., ", found ",
+         found);
+}
+
+void check_ids(const char *name, std::span<const int32_t> ids, int vocab_size) {
+  for (int32_t id : ids)
     if (id < 0 || id >= vocab_size)
-      fail(LLMC_INVALID_ARGUMENT, "stop_token_ids: ", id,
+      fail(LLMC_INVALID_ARGUMENT, name, ": ", id,
            " is outside the vocabulary of ", vocab_size);
+}
+
+// Written so that NaN fails every test.
+void check_distribution(const SamplingParams &p) {
+  require(p.temperature >= 0 && p.temperature <= 1e6f, "temperature",
+          p.temperature, "0 (greedy) or a positive number");
+  require(p.top_p > 0 && p.top_p <= 1, "top_p", p.top_p, "in (0, 1]");
+  require(p.min_p >= 0 && p.min_p <= 1, "min_p", p.min_p, "in [0, 1]");
+  require(p.top_k >= -1, "top_k", p.top_k, "positive, or 0 or -1 for all");
+}
+
+void check_rules(const SamplingParams &p, int vocab_size) {
+  require(p.repetition_penalty > 0 && p.repetition_penalty <= 1e6f,
+          "repetition_penalty", p.repetition_penalty,
+          "a positive number (1 is off)");
+  require(p.presence_penalty >= -2 && p.presence_penalty <= 2,
+          "presence_penalty", p.presence_penalty, "in [-2, 2]");
+  require(p.frequency_penalty >= -2 && p.frequency_penalty <= 2,
+          "frequency_penalty", p.frequency_penalty, "in [-2, 2]");
+  require(p.min_tokens >= 0 && p.min_tokens <= p.max_tokens, "min_tokens",
+          p.min_tokens, "in [0, max_tokens], which is [0, ", p.max_tokens, "]");
+  require(p.no_repeat_ngram_size >= 0, "no_repeat_ngram_size",
+          p.no_repeat_ngram_size, "positive, or 0 for off");
+  std::vector<int32_t> biased;
+  for (const LogitBias &one : p.logit_bias) {
+    check_ids("logit_bias", {&one.token, 1}, vocab_size);
+    require(one.bias >= -100 && one.bias <= 100, "logit_bias", one.bias,
+            "in [-100, 100] for each token");
+    biased.push_back(one.token);
+  }
+  std::sort(biased.begin(), biased.end());
+  auto twice = std::adjacent_find(biased.begin(), biased.end());
+  if (twice != biased.end())
+    fail(LLMC_INVALID_ARGUMENT,
+         "logit_bias must name each token once, found token ", *twice,
+         " twice");
+  for (const std::vector<int32_t> &word : p.bad_words) {
+    require(!word.empty(), "bad_words", "an empty one",
+            "words of at least one token");
+    check_ids("bad_words", word, vocab_size);
+  }
+  check_ids("allowed_token_ids", p.allowed_token_ids, vocab_size);
+}
+
+} // namespace
+
+bool needs_host(const SamplingParams &p) {
+  return p.logprobs >= 0 || p.prompt_logprobs >= 0 || p.logits_processor ||
+         p.has_rules();
+}
+
+void check_and_normalise(SamplingParams &params, int vocab_size) {
+  require(params.max_tokens >= 1, "max_tokens", params.max_tokens,
+          "at least 1");
+  check_distribution(params);
+  check_rules(params, vocab_size);
+  check_ids("stop_token_ids", params.stop_token_ids, vocab_size);
+  require(params.logprobs >= -1 && params.logprobs <= vocab_size, "logprobs",
+          params.logprobs, "in [0, ", vocab_size, "], or -1 for none");
+  require(params.prompt_logprobs >= -1 && params.prompt_logprobs <= vocab_size,
+          "prompt_logprobs", params.prompt_logprobs, "in [0, ", vocab_size,
+          "], or -1 for none");
   if (params.top_k == -1 || params.top_k >= vocab_size)
     params.top_k = 0;
   if (params.temperature > 0)

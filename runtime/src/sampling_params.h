@@ -1,9 +1,19 @@
 #pragma once
+// How a request's tokens are chosen. Meanings: sampler.h; names and defaults:
+// llmc/sampling.h.
+
+#include "llmc/sampling.h"
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace llmc {
+
+struct LogitBias {
+  int32_t token;
+  float bias;
+};
 
 struct SamplingParams {
   int max_tokens = 16;
@@ -13,13 +23,35 @@ struct SamplingParams {
   int top_k = 0;            // 0: off
   uint64_t seed = 0;
   bool ignore_eos = false;
-  bool logprobs = false;
+  int logprobs = -1;        // how many of the largest; -1: none at all
+  int prompt_logprobs = -1; // likewise for the tokens of the prompt
   std::vector<int32_t> stop_token_ids;
+
+  // Rules on logits, see logit_rules.h.
+  float repetition_penalty = 1.0f; // > 0; 1: off
+  float presence_penalty = 0.0f;   // [-2, 2]
+  float frequency_penalty = 0.0f;  // [-2, 2]
+  int min_tokens = 0;              // [0, max_tokens]
+  int no_repeat_ngram_size = 0;    // 0: off
+  std::vector<LogitBias> logit_bias;
+  std::vector<std::vector<int32_t>> bad_words;
+  std::vector<int32_t> allowed_token_ids; // empty: all
+  llmc_token_mask token_mask = nullptr;
+  llmc_logits_processor logits_processor = nullptr;
+  void *callback_user = nullptr; // of the two
+
+  // Whether a rule of logit_rules.h is in force.
+  bool has_rules() const {
+    return repetition_penalty != 1 || presence_penalty != 0 ||
+           frequency_penalty != 0 || min_tokens > 0 ||
+           no_repeat_ngram_size > 0 || !logit_bias.empty() ||
+           !bad_words.empty() || !allowed_token_ids.empty() || token_mask;
+  }
 };
 
 // Whether the host has work between two steps of such a request: the step after
 // is not started before the tokens of this one are known.
-inline bool needs_host(const SamplingParams &params) { return params.logprobs; }
+bool needs_host(const SamplingParams &params);
 
 // How a request is served, beside what is sampled.
 struct ServingParams {

@@ -68,7 +68,8 @@ void Scheduler::admit_waiting(Batch &batch) {
     return; // the batch runs to its end as it is
   while (!waiting_.empty() &&
          static_cast<int>(running_.size()) < config_.max_batch_size &&
-         (is_static || batch.num_tokens < config_.max_num_tokens)) {
+         (is_static || batch.num_tokens < config_.max_num_tokens) &&
+         spare_rows(batch) > 0) {
     RequestPtr request = waiting_.front();
     if (!admit(*request))
       break; // nobody overtakes a request that waits for blocks
@@ -85,6 +86,8 @@ bool Scheduler::schedule_running(Request &request, Batch &batch) {
     return true; // its last token is pending
   int num_tokens = std::min(request.sequence.num_uncomputed_tokens(),
                             config_.max_num_tokens - batch.num_tokens);
+  if (request.wants_prompt_logprobs()) // a row for each token
+    num_tokens = std::min(num_tokens, spare_rows(batch));
   if (num_tokens <= 0)
     return true;
   bool was_full = false;
@@ -99,23 +102,41 @@ bool Scheduler::schedule_running(Request &request, Batch &batch) {
   return !was_full;
 }
 
+// Logit rows that one more request may take when each running one without
+// tokens in the step so far still gets one.
+int Scheduler::spare_rows(const Batch &batch) const {
+  int others = static_cast<int>(running_.size()) - batch.size() - 1;
+  return config_.max_logit_rows - static_cast<int>(batch.logit_rows.size()) -
+         std::max(others, 0);
+}
+
 void Scheduler::add_to_batch(Request &request, int num_tokens, Batch &batch) {
   request.last_step = step_;
+  const Sequence &sequence = request.sequence;
   batch.add(request.sequence, num_tokens, &request);
   batch.needs_host |= request.needs_host;
-  if (num_tokens < request.sequence.num_uncomputed_tokens())
+  if (request.wants_prompt_logprobs())
+    for (int offset = 0; offset < num_tokens; ++offset)
+      if (int position = sequence.num_computed_tokens + offset;
+          position >= request.num_prompt_logprobs &&
+          position + 1 < sequence.num_prompt_tokens)
+        batch.want_prompt_logprob(offset, position);
+  if (num_tokens < sequence.num_uncomputed_tokens())
     return; // without its last token, which may be pending
-  if (request.sequence.num_pending_tokens > 0)
+  if (sequence.num_pending_tokens > 0)
     batch.entries.back().pending_row = request.pending_row;
-  batch.want_logits(
-        num_tokens - 1, &request.params,
-        static_cast<uint32_t>(request.sequence.num_generated_tokens()));
+  batch.want_logits(num_tokens - 1, &request.params,
+                    static_cast<uint32_t>(sequence.num_generated_tokens()),
+                    request.rules.get());
 }
 
 // Takes the known beginning of its tokens from the cache.
 bool Scheduler::admit(Request &request) {
   const BlockPool &pool = kv_cache_.pool();
-  KvCacheManager::Prefix prefix = kv_cache_.find_prefix(request.sequence);
+  // Tokens that are not computed have no logits.
+  KvCacheManager::Prefix prefix;
+  if (!request.wants_prompt_logprobs())
+    prefix = kv_cache_.find_prefix(request.sequence);
   if (config_.policy == LLMC_MAX_UTILIZATION) {
     // All it has to compute must fit, and one block more while others run, or
     // its first decode would evict somebody.

@@ -16,6 +16,7 @@
 #include "kv_cache_manager.h"
 #include "request.h"
 
+#include <climits>
 #include <deque>
 #include <memory>
 #include <vector>
@@ -29,6 +30,7 @@ struct SchedulerConfig {
   int max_batch_size = 1; // sequences of one step
   int max_num_tokens = 1; // tokens of one step; at least max_batch_size, so
                           // that no decode has to wait for a turn
+  int max_logit_rows = INT_MAX; // of one step; at least max_batch_size
   llmc_policy policy = LLMC_GUARANTEED_NO_EVICT;
 };
 
@@ -68,6 +70,7 @@ private:
   bool schedule_running(Request &request, Batch &batch);
   void admit_waiting(Batch &batch);
   bool admit(Request &request);
+  int spare_rows(const Batch &batch) const;
   void add_to_batch(Request &request, int num_tokens, Batch &batch);
   bool preempt_last(const Batch &batch, const Request &keep);
 

@@ -35,6 +35,9 @@ public:
   // Valid until the next run with that slot.
   virtual std::span<const int32_t> next_tokens(int slot) = 0;
   virtual bool samples_on_device() const = 0;
+  // Whether the device applies rules of so many words to a row; see
+  // RowRules::num_words.
+  virtual bool has_room_for_rules(size_t) const { return false; }
 
   // Why nothing can be computed any more; empty while it can.
   virtual std::string why_lost() const { return {}; }

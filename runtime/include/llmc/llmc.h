@@ -15,6 +15,8 @@
 #ifndef LLMC_LLMC_H
 #define LLMC_LLMC_H
 
+#include "llmc/sampling.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -103,8 +105,8 @@ typedef struct llmc_engine_options {
   int32_t overlap; /* 1 (the default): a step is prepared and started while the
                       one before runs, where the device samples; 0: not before
                       its tokens are known. Tokens are the same */
-  int32_t max_waiting;        /* requests that may wait before further ones are
-                                 refused; 0 = no limit */
+  int32_t max_waiting; /* requests that may wait before further ones are
+                          refused; 0 = no limit */
 } llmc_engine_options;
 
 LLMC_API llmc_engine_options llmc_engine_options_default(void);
@@ -165,6 +167,10 @@ typedef struct llmc_engine_stats {
   int64_t num_failed_steps;
   int64_t consecutive_failed_steps; /* 0: the last step was computed; a device
                                        that is lost fails every one */
+  int64_t num_host_sampled; /* tokens of an engine that samples on the device
+                               which the host sampled: for a logits_processor,
+                               or when a request's rules had no room in the
+                               step inputs */
 } llmc_engine_stats;
 
 LLMC_API llmc_status llmc_engine_get_stats(const llmc_engine *engine,
@@ -173,31 +179,6 @@ LLMC_API llmc_status llmc_engine_get_stats(const llmc_engine *engine,
 /* ---- Generation
  * ----------------------------------------------------------------------------------------------
  */
-
-/* Definition of the sampling algorithm: runtime/src/sampler.h. Refused when out
- * of range. */
-typedef struct llmc_sampling_params {
-  int32_t max_tokens; /* >= 1; generation also ends at max_seq_len */
-  float temperature;  /* 0 = greedy */
-  float top_p;        /* (0, 1]; 1 = off */
-  float min_p;        /* [0, 1]; 0 = off */
-  int32_t top_k;      /* 0 or -1 = off */
-  int32_t has_seed; /* 0: a random seed is drawn when the request is accepted */
-  uint64_t seed;    /* same seed, same tokens, whatever else is in the batch */
-  int32_t ignore_eos; /* 1: eos tokens of the model do not end the request */
-  int32_t logprobs; /* 1: events carry the chosen token's log probability under
-                       the raw model */
-  const int32_t
-      *stop_token_ids; /* end the request; the token is part of the output */
-  size_t num_stop_token_ids;
-  /* How it is served. */
-  int32_t priority; /* -100 .. 100, lower starts first; a request is overtaken
-                       by at most 64 later ones for each step of difference */
-  double timeout_seconds; /* ends with LLMC_FINISH_DEADLINE after this; 0 = no
-                             deadline */
-  uint64_t cache_salt;    /* KV blocks are shared among requests of equal salt
-                             only, so that tenants cannot probe each other */
-} llmc_sampling_params;
 
 LLMC_API llmc_sampling_params llmc_sampling_params_default(void);
 
@@ -210,9 +191,19 @@ typedef enum llmc_finish {
   LLMC_FINISH_DEADLINE = 5 /* timeout_seconds passed */
 } llmc_finish;
 
+typedef struct llmc_logprob {
+  int32_t id;
+  float logprob;
+} llmc_logprob;
+
 typedef struct llmc_token {
   int32_t id;
   float logprob; /* 0 unless asked for */
+  /* The largest of its place, descending; none unless asked for. Valid during
+   * the callback, or until the next call of llmc_request_next for the request.
+   */
+  const llmc_logprob *top_logprobs;
+  size_t num_top_logprobs;
 } llmc_token;
 
 /* Called on the executor thread when tokens are ready or the request ended. It
@@ -241,6 +232,13 @@ LLMC_API llmc_status llmc_request_next(llmc_request *request,
                                        llmc_token *tokens, size_t capacity,
                                        double timeout_seconds,
                                        size_t *num_tokens, llmc_finish *finish);
+
+/* Of a request with prompt_logprobs: the prompt's tokens, each under the tokens
+ * before it; the first has 0 and no largest. None before the first token of the
+ * output has come. Valid as long as the request. */
+LLMC_API llmc_status llmc_request_prompt_logprobs(const llmc_request *request,
+                                                  const llmc_token **tokens,
+                                                  size_t *num_tokens);
 
 /* Ends the request before the next step; its KV blocks are free by then.
  * Harmless after the end. */

@@ -149,7 +149,7 @@ TEST(only_token_ids_come_back_unless_logprobs_are_asked) {
     CHECK_EQ(cuda().downloaded_bytes - before, 10 * 4);
     before = cuda().downloaded_bytes;
     SamplingParams params = greedy(10);
-    params.logprobs = true;
+    params.logprobs = 0;
     CHECK(generate(*engine, {1, 2}, params) == tokens);
     CHECK_EQ(cuda().downloaded_bytes - before, 10 * (4 + 64 * 4));
   }

@@ -46,7 +46,7 @@ std::vector<Ending> run(const std::string &path, llmc_engine_options chosen,
     params.ignore_eos = i % 3 != 0;
     if (i % 4 == 1)
       params.stop_token_ids = {i % 64, (i * 5) % 64, (i * 11) % 64, 7, 23};
-    params.logprobs = logprobs && i % 5 == 0;
+    params.logprobs = logprobs && i % 5 == 0 ? 0 : -1;
     streams.push_back(
         engine->submit(Tokens(static_cast<size_t>(1 + i * 13 % 80), i), params,
                        nullptr, nullptr));
@@ -95,7 +95,7 @@ TEST(requests_with_logprobs_wait_for_their_tokens) {
   ToyEngine gpu(sampling);
   auto engine = Engine::load(gpu.path(), with(true));
   SamplingParams params = greedy(20);
-  params.logprobs = true;
+  params.logprobs = 0;
   int64_t copies = cuda().device_copies;
   auto stream = engine->submit(Tokens{1, 2, 3}, params, nullptr, nullptr);
   CHECK_EQ(read_all(*stream).size(), 20);

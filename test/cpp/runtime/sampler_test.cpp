@@ -1,5 +1,6 @@
 // The sampler against its definition in sampler.h, written out naively.
 #include "check.h"
+#include "logprobs.h"
 #include "philox.h"
 #include "sampler.h"
 
@@ -99,7 +100,7 @@ void check_distribution(const std::vector<float> &logits,
     params.seed = base.seed + static_cast<uint64_t>(
                                   draw / 7); // both parts of the counter vary
     ++counts[static_cast<size_t>(
-        sampler.sample(logits, params, static_cast<uint32_t>(draw % 7)).id)];
+        sampler.sample(logits, params, static_cast<uint32_t>(draw % 7)))];
   }
   double statistic = 0;
   int cells = 0;
@@ -161,8 +162,8 @@ TEST(philox_known_answers) {
 
 TEST(greedy_takes_the_lowest_of_equals) {
   Sampler sampler;
-  CHECK_EQ(sampler.sample(std::vector<float>{1, 3, 3, 2}, sampled(0), 0).id, 1);
-  CHECK_EQ(sampler.sample(std::vector<float>{-5}, sampled(0), 0).id, 0);
+  CHECK_EQ(sampler.sample(std::vector<float>{1, 3, 3, 2}, sampled(0), 0), 1);
+  CHECK_EQ(sampler.sample(std::vector<float>{-5}, sampled(0), 0), 0);
 }
 
 TEST(agrees_with_the_definition_token_for_token) {
@@ -182,7 +183,7 @@ TEST(agrees_with_the_definition_token_for_token) {
     if (rng() % 3 == 0)
       params.min_p = static_cast<float>(rng() % 100) / 100;
     uint32_t index = rng();
-    checked += sampler.sample(logits, params, index).id ==
+    checked += sampler.sample(logits, params, index) ==
                reference(logits, params, index);
   }
   CHECK_EQ(checked, 4000);
@@ -194,20 +195,16 @@ TEST(large_vocabulary_agrees_with_the_definition) {
       random_logits(30000, 5, 0.5f); // flat: top_p keeps thousands of tokens
   for (int i = 0; i < 5; ++i) {
     SamplingParams params = sampled(1, static_cast<uint64_t>(i));
-    CHECK_EQ(sampler.sample(logits, params, 3).id,
-             reference(logits, params, 3));
+    CHECK_EQ(sampler.sample(logits, params, 3), reference(logits, params, 3));
     params.top_k = 5000;
-    CHECK_EQ(sampler.sample(logits, params, 3).id,
-             reference(logits, params, 3));
+    CHECK_EQ(sampler.sample(logits, params, 3), reference(logits, params, 3));
   }
   SamplingParams params = sampled(1, 9);
   params.top_k = 700; // the reference's top_p is quadratic
   params.top_p = 0.9f;
   CHECK_EQ(
-      sampler
-          .sample(std::vector<float>(logits.begin(), logits.begin() + 3000),
-                  params, 0)
-          .id,
+      sampler.sample(std::vector<float>(logits.begin(), logits.begin() + 3000),
+                     params, 0),
       reference(std::vector<float>(logits.begin(), logits.begin() + 3000),
                 params, 0));
 }
@@ -242,7 +239,7 @@ TEST(top_k_keeps_ties_with_the_kth) {
   std::map<int32_t, int> seen;
   Sampler sampler;
   for (uint32_t i = 0; i < 2000; ++i)
-    ++seen[sampler.sample(std::vector<float>{0, 2, 1, 1, 1, 0}, params, i).id];
+    ++seen[sampler.sample(std::vector<float>{0, 2, 1, 1, 1, 0}, params, i)];
   CHECK_EQ(seen.size(), 4);
   CHECK(!seen.contains(0) && !seen.contains(5));
 }
@@ -252,8 +249,7 @@ TEST(top_p_always_keeps_the_largest) {
   params.top_p = 1e-6f;
   Sampler sampler;
   for (uint32_t i = 0; i < 100; ++i)
-    CHECK_EQ(sampler.sample(std::vector<float>{0, 0.5f, 0.1f}, params, i).id,
-             1);
+    CHECK_EQ(sampler.sample(std::vector<float>{0, 0.5f, 0.1f}, params, i), 1);
 }
 
 TEST(noise_depends_on_seed_index_and_token_only) {
@@ -272,8 +268,7 @@ TEST(minus_infinity_is_never_chosen) {
   Sampler sampler;
   for (uint32_t i = 0; i < 500; ++i)
     CHECK(sampler.sample(std::vector<float>{-inf, 0, -inf, 1, -inf}, sampled(5),
-                         i)
-                  .id %
+                         i) %
               2 ==
           1);
 }
@@ -283,28 +278,34 @@ TEST(rows_without_numbers_give_no_token) {
   Sampler sampler;
   for (float temperature : {0.0f, 1.0f}) {
     CHECK_EQ(
-        sampler.sample(std::vector<float>{0, nan, 1}, sampled(temperature), 0)
-            .id,
+        sampler.sample(std::vector<float>{0, nan, 1}, sampled(temperature), 0),
         -1);
     CHECK_EQ(
-        sampler.sample(std::vector<float>{0, inf, 1}, sampled(temperature), 0)
-            .id,
+        sampler.sample(std::vector<float>{0, inf, 1}, sampled(temperature), 0),
         -1);
     CHECK_EQ(
-        sampler.sample(std::vector<float>{-inf, -inf}, sampled(temperature), 0)
-            .id,
+        sampler.sample(std::vector<float>{-inf, -inf}, sampled(temperature), 0),
         -1);
   }
 }
 
 TEST(logprobs_are_of_the_raw_model) {
-  SamplingParams params = sampled(0.3f);
-  params.top_k = 1;
-  params.logprobs = true;
-  SampledToken token = Sampler().sample(std::vector<float>{1, 2, 3}, params, 0);
-  CHECK_EQ(token.id, 2);
-  CHECK_NEAR(token.logprob,
-             3 - std::log(std::exp(1.0) + std::exp(2.0) + std::exp(3.0)), 1e-6);
+  std::vector<float> logits = {1, 2, 3, 2};
+  double normaliser =
+      std::log(std::exp(1.0) + 2 * std::exp(2.0) + std::exp(3.0));
+  TokenLogprobs found = logprobs_of(logits, 0, 3);
+  CHECK_NEAR(found.logprob, 1 - normaliser, 1e-6);
+  CHECK_EQ(found.top.size(), 3);
+  const int32_t order[] = {2, 1, 3}; // the lower id first
+  for (size_t i = 0; i < 3; ++i) {
+    CHECK_EQ(found.top[i].id, order[i]);
+    CHECK_NEAR(found.top[i].logprob,
+               logits[static_cast<size_t>(order[i])] - normaliser, 1e-6);
+  }
+  CHECK_EQ(logprobs_of(logits, 1, 0).top.size(), 0);
+  CHECK_EQ(logprobs_of(logits, 1, 99).top.size(), 4);
+  CHECK(std::isnan(
+      logprobs_of(std::vector<float>{0, std::nanf("")}, 0, 1).logprob));
 }
 
 TEST_MAIN()

@@ -103,5 +103,7 @@ void toy_sample(const uint64_t *args, int64_t tile) {
   ((int32_t *)args[1])[tile] = best;
 }
 
-/* For fake_cuda.cpp: a launch gets an array of parameter pointers without its length. */
-const int toy_append_num_params = 7, toy_append_one_num_params = 7, toy_logits_num_params = 13, toy_sample_num_params = 2;
+/* For fake_cuda.cpp: a launch gets an array of parameter pointers without its
+ * length. */
+const int toy_append_num_params = 7, toy_append_one_num_params = 7,
+          toy_logits_num_params = 13, toy_sample_num_params = 2;

@@ -63,6 +63,13 @@ class MatrixOps:
             loc=here(),
         )
 
+    def copy_async(
+        self, memory: Value, at: tuple[Operand, Operand], into: Value, *, rows: Operand, columns: int
+    ) -> None:
+        """Copies a tile from (row, column) on of a row-major matrix; what lies outside `rows` x `columns` is zero."""
+        row, column = (i32(x).ir for x in at)
+        tile.CopyAsyncOp(memory.ir, row, column, i32(rows).ir, columns, into.ir, loc=here())
+
     def prefetch(self, map_: Value, coordinates: Sequence[Operand]) -> None:
         """Brings a box into the L2; for a role of one thread."""
         tile.PrefetchOp(map_.ir, [i32(c).ir for c in coordinates], loc=here())
@@ -94,6 +101,14 @@ class MatrixOps:
     def pin(self, fragment: Value) -> None:
         """Keeps the work that makes the fragment, which is not negative, above this point."""
         tile.PinOp(fragment.ir, loc=here())
+
+    def mma(self, a: Sequence[Value], b: Value, acc: Sequence[Value], *, transpose_b: bool = False) -> Any:
+        """acc + a * b for each `operand_a` fragment, which b, a shared tile, is read once for (mma.sync)."""
+        results = [x.type for x in acc]
+        op = tile.MmaOp(
+            results, [x.ir for x in a], b.ir, [x.ir for x in acc], transpose_b=transpose_b or None, loc=here()
+        )
+        return one_or_all(op.results)
 
     def load_matrix(self, tile_: Value, type_: ir.Type) -> Value:
         """An `operand_a` fragment from a swizzled shared tile."""

@@ -91,17 +91,28 @@ LogicalResult WgmmaWaitOp::verify() {
 }
 
 LogicalResult MmaOp::verify() {
-  FragType a = getA().getType(), acc = getAcc().getType();
-  if (acc != getResult().getType())
-    return emitOpError("expected a result of the accumulator's type, ")
-           << acc << ", got " << getResult().getType();
-  if (a.getLayout() != Layout::OperandA ||
-      acc.getLayout() != Layout::Accumulator || !acc.getElementType().isF32())
-    return emitOpError("expected an A of layout operand_a and an f32 "
-                       "accumulator, got ")
-           << a << " and " << acc;
-  return verifyProduct(*this, a, a.getElementType(), getB().getType(), acc,
-                       getTransposeB());
+  if (getA().empty() || getA().size() != getAcc().size() ||
+      getA().size() != getResults().size())
+    return emitOpError("expected one accumulator and one result for each of "
+                       "one A or more, got ")
+           << getA().size() << " A, " << getAcc().size()
+           << " accumulator(s) and " << getResults().size() << " result(s)";
+  for (auto [aType, accType, result] : llvm::zip(
+           getA().getTypes(), getAcc().getTypes(), getResults().getTypes())) {
+    auto a = cast<FragType>(aType), acc = cast<FragType>(accType);
+    if (acc != result)
+      return emitOpError("expected a result of the accumulator's type, ")
+             << acc << ", got " << result;
+    if (a.getLayout() != Layout::OperandA ||
+        acc.getLayout() != Layout::Accumulator || !acc.getElementType().isF32())
+      return emitOpError("expected an A of layout operand_a and an f32 "
+                         "accumulator, got ")
+             << a << " and " << acc;
+    if (failed(verifyProduct(*this, a, a.getElementType(), getB().getType(),
+                             acc, getTransposeB())))
+      return failure();
+  }
+  return success();
 }
 
 LogicalResult LoadMatrixOp::verify() {

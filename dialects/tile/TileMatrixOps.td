@@ -65,24 +65,27 @@ def Tile_WgmmaWaitOp : Tile_Op<"wgmma_wait"> {
   let hasVerifier = 1;
 }
 
-def Tile_MmaOp : Tile_Op<"mma"> {
-  let summary = "Warp multiply on registers and shared memory: acc += a * b";
+def Tile_MmaOp : Tile_Op<"mma", [AttrSizedOperandSegments]> {
+  let summary = "Warp multiplies on registers and shared memory: acc += a * b";
   let description = [{
-    The portable path (mma.sync m16n8k16, sm_80 and later): A is an
-    `operand_a` fragment of 16 rows, B an N x K tile in shared memory (K x N
-    with `transpose_b`). Synchronous: the result is settled.
+    The portable path (mma.sync m16n8k16, sm_80 and later): each A is an
+    `operand_a` fragment, 16 rows of it in a warp; B is an N x K tile in shared
+    memory (K x N with `transpose_b`), which is read once for all of them.
+    Synchronous: the results are settled.
 
     ```mlir
-    %c1 = tile.mma %a, %b, %c0 : !tile.frag<16x64xbf16, operand_a>,
-      !tile.smem<64x64xbf16, swizzle = 128>, !tile.frag<16x64xf32>
+    %c1 = tile.mma [%a], %b, [%c0] : [!tile.frag<16x64xbf16, operand_a>],
+      !tile.smem<64x64xbf16, swizzle = 128>, [!tile.frag<16x64xf32>]
+      -> !tile.frag<16x64xf32>
     ```
   }];
-  let arguments = (ins Tile_Frag:$a, Tile_Smem:$b, Tile_Frag:$acc,
-                       UnitAttr:$transpose_b);
-  let results = (outs Tile_Frag:$result);
+  let arguments = (ins Variadic<Tile_Frag>:$a, Tile_Smem:$b,
+                       Variadic<Tile_Frag>:$acc, UnitAttr:$transpose_b);
+  let results = (outs Variadic<Tile_Frag>:$results);
   let assemblyFormat = [{
-    $a `,` $b `,` $acc (`transpose_b` $transpose_b^)? attr-dict
-    `:` type($a) `,` type($b) `,` type($acc) `->` type($result)
+    `[` $a `]` `,` $b `,` `[` $acc `]` (`transpose_b` $transpose_b^)? attr-dict
+    `:` `[` type($a) `]` `,` type($b) `,` `[` type($acc) `]`
+    `->` type($results)
   }];
   let hasVerifier = 1;
 }

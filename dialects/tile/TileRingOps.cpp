@@ -98,6 +98,26 @@ LogicalResult TmaLoadOp::verify() {
                    getTile().getType());
 }
 
+LogicalResult CopyAsyncOp::verify() {
+  SmemType tile = getTile().getType();
+  Type element = getMemory().getType().getElementType();
+  if (tile.getElementType() != element)
+    return emitOpError("expected a tile of ")
+           << element << ", as the memory holds, got " << tile;
+  if (tile.getShape().size() != 2)
+    return emitOpError("expected a tile of two dimensions, got ") << tile;
+  int64_t chunk = 16 / tile.getElementBytes(), columns = getColumns();
+  if (tile.getShape()[1] % chunk || columns % chunk || columns < chunk)
+    return emitOpError("expected columns of the tile and of the memory in "
+                       "steps of ")
+           << chunk << ", which are 16 bytes, got " << tile.getShape()[1]
+           << " and " << columns;
+  if ((*this)->getParentOfType<RoleOp>())
+    return emitOpError("expected in a kernel without roles, whose threads "
+                       "consume what they copy");
+  return success();
+}
+
 LogicalResult PrefetchOp::verify() {
   auto role = (*this)->getParentOfType<RoleOp>();
   if (role && !role.getElected())
@@ -173,6 +193,15 @@ LogicalResult SliceOp::verify() {
     return emitOpError("expected offsets at a multiple of 8 rows and of ")
            << from.getSlabColumns() << " columns, got " << getOffsets();
   return success();
+}
+
+int64_t SliceOp::getByteOffset() {
+  SmemType type = getTile().getType();
+  ArrayRef<int64_t> at = getOffsets();
+  if (!type.getSwizzle())
+    return at[0] * type.getBytes() / type.getShape()[0];
+  return at[0] * type.getSwizzle() +
+         at[1] / type.getSlabColumns() * type.getSlabBytes();
 }
 
 LogicalResult WarpgroupSliceOp::verify() {

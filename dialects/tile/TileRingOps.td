@@ -44,12 +44,17 @@ def Tile_ProduceOp : Tile_Op<"produce", [AttrSizedOperandSegments,
     tile.produce begin %ab : !ring as (%sa, %sb) { ... }
     ```
     `stage`, `phase` and `bytes` are filled by `tile-assign-stage-phase`.
+
+    In a kernel without roles all threads fill the stage with
+    `tile.copy_async`, which makes one group of copies, and nobody else uses
+    it: whether they must meet before, as some may still read what the stage
+    held (`meet`), is filled by `tile-assign-copy-groups`.
   }];
   let arguments = (ins Tile_Ring:$ring, Optional<I32>:$stage,
                        Optional<I32>:$phase,
                        DefaultValuedAttr<Tile_ProducePartAttr,
                                          "ProducePart::Whole">:$part,
-                       OptionalAttr<I32Attr>:$bytes);
+                       OptionalAttr<I32Attr>:$bytes, UnitAttr:$meet);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     (`part` `(` $part^ `)`)? $ring (`stage` `(` $stage^ `,` $phase `)`)?
@@ -94,9 +99,12 @@ def Tile_AcquireOp : Tile_Op<"acquire", [AttrSizedOperandSegments]> {
     ```mlir
     %k = tile.acquire %keys : !ring -> !tile.smem<128x128xbf16, swizzle = 128>
     ```
+    In a kernel without roles, `pending` is how many groups of copies may still
+    be on their way when the stage is here; none: it is here already. It is
+    filled by `tile-assign-copy-groups`.
   }];
   let arguments = (ins Tile_Ring:$ring, Optional<I32>:$stage,
-                       Optional<I32>:$phase);
+                       Optional<I32>:$phase, OptionalAttr<I32Attr>:$pending);
   let results = (outs Variadic<Tile_Smem>:$tiles);
   let assemblyFormat = [{
     $ring (`stage` `(` $stage^ `,` $phase `)`)? attr-dict
@@ -144,6 +152,28 @@ def Tile_TmaLoadOp : Tile_Op<"tma_load", [HasParent<"ProduceOp">]> {
   let assemblyFormat = [{
     $map `[` $coordinates `]` `->` $tile (`cache` `(` $cache^ `)`)? attr-dict
     `:` type($map) `->` type($tile)
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_CopyAsyncOp : Tile_Op<"copy_async", [HasParent<"ProduceOp">]> {
+  let summary = "Copies a tile from global to shared memory (cp.async)";
+  let description = [{
+    The portable path (sm_80 and later), in kernels without roles: all threads
+    of the block copy, 16 bytes at a time. The memory is a row-major matrix of
+    `columns` columns, of which the rows below `rows` exist. What lies outside
+    arrives as zero, and is not read.
+
+    ```mlir
+    tile.copy_async %w[%n, %k] of(%rows, 4096) -> %sw
+      : !tile.ptr<bf16, constant> -> !tile.smem<64x128xbf16, swizzle = 128>
+    ```
+  }];
+  let arguments = (ins Tile_Ptr:$memory, I32:$row, I32:$column, I32:$rows,
+                       I32Attr:$columns, Tile_Smem:$tile);
+  let assemblyFormat = [{
+    $memory `[` $row `,` $column `]` `of` `(` $rows `,` $columns `)` `->` $tile
+    attr-dict `:` type($memory) `->` type($tile)
   }];
   let hasVerifier = 1;
 }
@@ -202,6 +232,10 @@ def Tile_SliceOp : Tile_Op<"slice", [Pure]> {
     $tile `` $offsets attr-dict `:` type($tile) `->` type($result)
   }];
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Bytes from the start of the tile to that of the slice.
+    int64_t getByteOffset();
+  }];
 }
 
 def Tile_WarpgroupSliceOp : Tile_Op<"warpgroup_slice", [Pure]> {

@@ -38,6 +38,7 @@ static int64_t overread(RingOp ring) {
 namespace {
 struct AllocateSharedMemory
     : llmc::impl::TileAllocateSharedMemoryBase<AllocateSharedMemory> {
+  using TileAllocateSharedMemoryBase::TileAllocateSharedMemoryBase;
 
   struct Allocation {
     Operation *op;
@@ -51,10 +52,12 @@ struct AllocateSharedMemory
       llvm::raw_string_ostream(text) << type;
       return text;
     };
+    int64_t barriers = kernel.getBody().getOps<RoleOp>().empty() ? 0 : 16;
     for (RingOp ring : kernel.getBody().getOps<RingOp>()) {
       RingType type = ring.getRing().getType();
       all.push_back({ring, "ring " + name(type),
-                     type.getStages() * (type.getStageBytes() + 16), 1024});
+                     type.getStages() * (type.getStageBytes() + barriers),
+                     1024});
     }
     LogicalResult ok = success();
     kernel.walk([&](SharedOp shared) {
@@ -110,10 +113,10 @@ struct AllocateSharedMemory
           reach = std::max(reach, end + overread(ring));
       }
       end = std::max(end, reach);
-      if (end > KernelOp::kMaxSharedMemory) {
+      if (end > maxBytes) {
         InFlightDiagnostic error =
             kernel.emitOpError("expected at most ")
-            << KernelOp::kMaxSharedMemory
+            << maxBytes.getValue()
             << " bytes of shared memory, those of a block, got " << end;
         for (const Allocation &item : all)
           error.attachNote(item.op->getLoc())

@@ -95,9 +95,9 @@ private:
     scope->walk([&](ConsumeOp op) { consumes.push_back(op); });
     for (ConsumeOp op : consumes) {
       rewriter.setInsertionPoint(op);
-      auto acquire = AcquireOp::create(rewriter, op.getLoc(),
-                                       op.getBody().getArgumentTypes(),
-                                       op.getRing(), Value(), Value());
+      auto acquire = AcquireOp::create(
+          rewriter, op.getLoc(), op.getBody().getArgumentTypes(), op.getRing(),
+          Value(), Value(), IntegerAttr());
       Operation *yield = op.getBody().front().getTerminator();
       rewriter.inlineBlockBefore(&op.getBody().front(), op, acquire.getTiles());
       SmallVector<Value> mapped(yield->getOperands());
@@ -359,11 +359,10 @@ struct AssignStagePhase
       for (RoleOp role : roles)
         if (failed(Assigner(role).run(role.getBody().front())))
           return signalPassFailure();
-      if (roles.empty() && !ringsIn(kernel).empty())
-        return signalPassFailure(),
-               (void)kernel.emitOpError(
-                   "expected the rings of a kernel to be used in roles, got "
-                   "uses outside any tile.role");
+      // Without roles the block fills the rings that it consumes.
+      if (roles.empty() &&
+          failed(Assigner(kernel).run(kernel.getBody().front())))
+        return signalPassFailure();
     }
   }
 };

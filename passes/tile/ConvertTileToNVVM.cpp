@@ -172,7 +172,10 @@ private:
     if (Operation *last = lowering.places[kernel].warpgroup.getDefiningOp())
       builder.setInsertionPointAfter(last);
     Emitter e(builder, kernel.getLoc());
-    SmallVector<RingOp> rings(kernel.getBody().getOps<RingOp>());
+    // A block that fills its own rings needs no barriers in memory.
+    SmallVector<RingOp> rings;
+    if (!kernel.getBody().getOps<RoleOp>().empty())
+      llvm::append_range(rings, kernel.getBody().getOps<RingOp>());
     if (rings.empty() && maps.empty() && !kernel.getCluster())
       return;
     e.when(e.equal(thread, 0), [&](Emitter &e) {
@@ -249,7 +252,9 @@ private:
     populateClusterPatterns(converter, patterns, lowering);
     populateBlockPatterns(converter, patterns, lowering);
     populateMemoryPatterns(converter, patterns, lowering);
+    populateCopyPatterns(converter, patterns, lowering);
     drainStores();
+    drainCopies();
     return applyPartialConversion(kernel, target, std::move(patterns));
   }
 
@@ -270,6 +275,17 @@ private:
                                              builder.getUnitAttr());
       });
     }
+  }
+
+  /// No copy may be on its way when the block ends.
+  void drainCopies() {
+    bool copies =
+        kernel.walk([](CopyAsyncOp) { return WalkResult::interrupt(); })
+            .wasInterrupted();
+    if (!copies)
+      return;
+    builder.setInsertionPoint(kernel.getBody().front().getTerminator());
+    NVVM::CpAsyncWaitGroupOp::create(builder, kernel.getLoc(), 0);
   }
 
   /// One chain of warp-uniform branches, in the order of the warps.

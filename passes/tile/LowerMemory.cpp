@@ -182,16 +182,7 @@ struct SlicePattern : TilePattern<SliceOp> {
   matchAndRewrite(SliceOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     Emitter e(rewriter, op.getLoc());
-    SmemType type = op.getTile().getType();
-    ArrayRef<int64_t> at = op.getOffsets();
-    int64_t bytes;
-    if (type.getSwizzle()) {
-      bytes = at[0] * type.getSwizzle() +
-              at[1] / type.getSlabColumns() * type.getSlabBytes();
-    } else {
-      bytes = at[0] * type.getBytes() / type.getShape()[0];
-    }
-    rewriter.replaceOp(op, e.offset(adaptor.getTile(), bytes));
+    rewriter.replaceOp(op, e.offset(adaptor.getTile(), op.getByteOffset()));
     return success();
   }
 };

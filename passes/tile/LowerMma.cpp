@@ -104,43 +104,57 @@ struct MmaPattern : TilePattern<MmaOp> {
     Emitter e(rewriter, op.getLoc());
     SmemType tile = op.getB().getType();
     bool transposed = op.getTransposeB();
-    ArrayRef<int64_t> shape = op.getResult().getType().getShape();
-    int64_t n = shape[1], k = op.getA().getType().getShape()[1];
+    ArrayRef<int64_t> shape = tile.getShape();
+    int64_t n = shape[transposed ? 1 : 0], k = shape[transposed ? 0 : 1];
     Type element = tile.getElementType();
 
     // The four matrices cover 16 columns of N and 16 of K. Stored N x K, the
     // second matrix lies to the right; stored K x N, below.
     MatrixAddress address(e, tile, adaptor.getB(), kernel.place(op).lane,
                           transposed ? 0 : 1, Value());
-    SmallVector<Value> sums;
-    for (int64_t i = 0; i < n / 2; ++i)
-      sums.push_back(e.extract(adaptor.getAcc(), i));
+    ValueRange as = adaptor.getA(), accs = adaptor.getAcc();
+    SmallVector<SmallVector<Value>> sums(as.size());
+    for (auto [acc, values] : llvm::zip(accs, sums))
+      for (int64_t i = 0; i < n / 2; ++i)
+        values.push_back(e.extract(acc, i));
     for (int64_t kk = 0; kk < k / 16; ++kk) {
-      SmallVector<Value> a;
-      for (int64_t i = 0; i < 4; ++i) {
-        Value pair = e.extract(adaptor.getA(), 4 * kk + i);
-        a.push_back(element.isF16()
-                        ? pair
-                        : LLVM::BitcastOp::create(rewriter, op.getLoc(),
-                                                  rewriter.getI32Type(), pair)
-                              .getResult());
-      }
+      SmallVector<SmallVector<Value>> a;
+      for (Value storage : as)
+        a.push_back(operand(e, element, storage, kk));
       for (int64_t j = 0; j < n; j += 16) {
         int64_t blocks = std::min<int64_t>(2, (n - j) / 8);
         int64_t row = transposed ? 16 * kk : j;
         int64_t column = transposed ? j : 16 * kk;
         SmallVector<Value> b =
             address.load(row, column, 2 * blocks, transposed);
-        for (int64_t block = 0; block < blocks; ++block)
-          multiply(e, element, a, ArrayRef(b).slice(2 * block, 2),
-                   MutableArrayRef(sums).slice((j / 8 + block) * 4, 4));
+        for (auto [rows, values] : llvm::zip(a, sums))
+          for (int64_t block = 0; block < blocks; ++block)
+            multiply(e, element, rows, ArrayRef(b).slice(2 * block, 2),
+                     MutableArrayRef(values).slice((j / 8 + block) * 4, 4));
       }
     }
-    Value storage = e.undef(adaptor.getAcc().getType());
-    for (auto [i, sum] : llvm::enumerate(sums))
-      storage = e.insert(storage, sum, i);
-    rewriter.replaceOp(op, storage);
+    SmallVector<Value> results;
+    for (auto [acc, values] : llvm::zip(accs, sums)) {
+      Value storage = e.undef(acc.getType());
+      for (auto [i, sum] : llvm::enumerate(values))
+        storage = e.insert(storage, sum, i);
+      results.push_back(storage);
+    }
+    rewriter.replaceOp(op, results);
     return success();
+  }
+
+  /// The four registers of columns 16 kk to 16 kk + 15 of an A.
+  SmallVector<Value> operand(Emitter &e, Type element, Value storage,
+                             int64_t kk) const {
+    SmallVector<Value> registers;
+    for (int64_t i = 0; i < 4; ++i) {
+      Value pair = e.extract(storage, 4 * kk + i);
+      if (!element.isF16())
+        pair = LLVM::BitcastOp::create(e.b, e.loc, e.b.getI32Type(), pair);
+      registers.push_back(pair);
+    }
+    return registers;
   }
 
   void multiply(Emitter &e, Type element, ArrayRef<Value> a, ArrayRef<Value> b,

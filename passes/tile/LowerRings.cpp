@@ -56,6 +56,8 @@ struct ProducePattern : TilePattern<ProduceOp> {
   LogicalResult
   matchAndRewrite(ProduceOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
+    if (!op->getParentOfType<RoleOp>())
+      return failure(); // that of LowerCopies.cpp
     if (!op.getStage() ||
         (op.getPart() != ProducePart::Resume && !op.getBytes()))
       return op.emitOpError("has no stage yet; run tile-assign-stage-phase");
@@ -93,7 +95,7 @@ struct ProducePattern : TilePattern<ProduceOp> {
       Emitter at(rewriter, inner.getLoc());
       if (auto slice = dyn_cast<SliceOp>(inner)) {
         mapping.map(slice.getResult(),
-                    sliceAddress(at, slice, remap(slice.getTile())));
+                    at.offset(remap(slice.getTile()), slice.getByteOffset()));
       } else if (auto load = dyn_cast<TmaLoadOp>(inner)) {
         SmallVector<Value> coordinates(
             llvm::map_range(load.getCoordinates(), remap));
@@ -105,14 +107,6 @@ struct ProducePattern : TilePattern<ProduceOp> {
     }
     rewriter.eraseOp(op);
     return success();
-  }
-
-  static Value sliceAddress(Emitter &e, SliceOp op, Value tile) {
-    SmemType type = op.getTile().getType();
-    int64_t row = op.getOffsets()[0], column = op.getOffsets()[1];
-    return e.offset(tile, row * type.getSwizzle() + column /
-                                                        type.getSlabColumns() *
-                                                        type.getSlabBytes());
   }
 };
 
@@ -135,6 +129,8 @@ struct AcquirePattern : TilePattern<AcquireOp> {
   LogicalResult
   matchAndRewrite(AcquireOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
+    if (!op->getParentOfType<RoleOp>())
+      return failure(); // that of LowerCopies.cpp
     if (!op.getStage())
       return op.emitOpError("has no stage yet; run tile-assign-stage-phase");
     Emitter e(rewriter, op.getLoc());
@@ -155,6 +151,8 @@ struct ReleasePattern : TilePattern<ReleaseOp> {
   LogicalResult
   matchAndRewrite(ReleaseOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
+    if (!op->getParentOfType<RoleOp>())
+      return failure(); // that of LowerCopies.cpp
     if (!op.getStage())
       return op.emitOpError("has no stage yet; run tile-assign-stage-phase");
     Emitter e(rewriter, op.getLoc());

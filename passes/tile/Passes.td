@@ -4,6 +4,21 @@
 
 include "mlir/Pass/PassBase.td"
 
+def TileStripHopper : Pass<"tile-strip-hopper"> {
+  let summary = "Removes what GPUs before sm_90 neither have nor need";
+  let description = [{
+    Programmatic dependent launch: without it a launch starts when the one
+    before it has ended, so there is nothing to wait for. Proxy fences: without
+    TMA and wgmma all accesses to shared memory are ordinary ones.
+
+    ```mlir
+    tile.kernel @k(...) threads(256) pdl { tile.pdl_wait ... }
+    // becomes
+    tile.kernel @k(...) threads(256) { ... }
+    ```
+  }];
+}
+
 def TilePeelFirstStep : Pass<"tile-peel-first-step"> {
   let summary = "Takes the first turn out of loops that start from zero_acc";
   let description = [{
@@ -84,14 +99,46 @@ def TileAssignStagePhase : Pass<"tile-assign-stage-phase"> {
                            "::mlir::scf::SCFDialect"];
 }
 
+def TileAssignCopyGroups : Pass<"tile-assign-copy-groups"> {
+  let summary = "Says what a block that fills its own rings waits for";
+  let description = [{
+    For kernels without roles (cp.async): every `tile.produce` makes one group
+    of copies, in the order in which the block comes to them. Follows the
+    groups and the stages of all rings through the kernel, in numbers that do
+    not depend on its arguments, and sets
+
+    * on `tile.acquire`, `pending`: how many groups may still be on their way
+      when its stage is here (the lowering waits, then all threads meet); none
+      where an earlier wait was for a later group;
+    * on `tile.produce`, `meet`: that threads may still read what the stage
+      held, so that all meet before it is filled anew. Where an acquire lies
+      between the release and the filling, as in a loop that begins with it,
+      this costs nothing.
+
+    Refused: a filling without a free stage, an acquire of what nobody filled,
+    and loops after whose turn other fillings are on their way than before.
+
+    Precondition: stages are assigned.
+
+    ```mlir
+    tile.produce %r stage(%s, %p) : !ring as (%t) { tile.copy_async ... }
+    %t = tile.acquire %r stage(%s1, %p1) : !ring -> !tile
+    // becomes
+    tile.produce %r stage(%s, %p) {meet} : !ring as (%t) { ... }
+    %t = tile.acquire %r stage(%s1, %p1) {pending = 1 : i32} : !ring -> !tile
+    ```
+  }];
+}
+
 def TileAllocateSharedMemory : Pass<"tile-allocate-shared-memory"> {
   let summary = "Chooses the offset of everything in shared memory";
   let description = [{
     Rings first, then shared tiles (swizzled ones at multiples of 1024 bytes),
     then the scratch of reductions. A ring's barriers lie behind its stages.
     Where a warpgroup slice reads past its tile the end is padded. The sum goes
-    to the kernel as `shared_memory` and must fit in 232,448 bytes; the error
-    lists what takes how much.
+    to the kernel as `shared_memory` and must fit in `max-bytes`, those of a block
+    of the GPU; the error lists what takes how much. The rings of a kernel
+    without roles have no barriers.
 
     ```mlir
     %ab = tile.ring : !tile.ring<4, ...>
@@ -99,6 +146,8 @@ def TileAllocateSharedMemory : Pass<"tile-allocate-shared-memory"> {
     %ab = tile.ring {offset = 0 : i32} : !tile.ring<4, ...>
     ```
   }];
+  let options = [Option<"maxBytes", "max-bytes", "int64_t", "232448",
+                        "shared memory of a block">];
 }
 
 def ConvertTileToNVVM : Pass<"convert-tile-to-nvvm", "::mlir::ModuleOp"> {

@@ -24,15 +24,28 @@ struct TileToNVVMOptions : PassPipelineOptions<TileToNVVMOptions> {
                            llvm::cl::init("sm_90a")};
   Option<std::string> features{*this, "features", llvm::cl::desc("PTX version"),
                                llvm::cl::init("+ptx83")};
+  Option<int64_t> sharedMemory{*this, "shared-memory",
+                               llvm::cl::desc("bytes of a block"),
+                               llvm::cl::init(232448)};
 };
 } // namespace
 
+/// Whether the chip ("sm_90a") has what Hopper brought.
+static bool isHopperOrLater(StringRef chip) {
+  unsigned number = 0;
+  return chip.consume_front("sm_") && !chip.consumeInteger(10, number) &&
+         number >= 90;
+}
+
 void llmc::buildTileToNVVMPipeline(OpPassManager &pm, StringRef chip,
-                                   StringRef features) {
+                                   StringRef features, int64_t sharedMemory) {
+  if (!isHopperOrLater(chip))
+    pm.addPass(createTileStripHopper());
   pm.addPass(createTilePeelFirstStep());
   pm.addPass(createTileVerifyProtocol());
   pm.addPass(createTileAssignStagePhase());
-  pm.addPass(createTileAllocateSharedMemory());
+  pm.addPass(createTileAssignCopyGroups());
+  pm.addPass(createTileAllocateSharedMemory({sharedMemory}));
   pm.addPass(createConvertTileToNVVM());
 
   OpPassManager &kernel = pm.nest<gpu::GPUModuleOp>();
@@ -64,6 +77,7 @@ void llmc::registerTilePipelines() {
   PassPipelineRegistration<TileToNVVMOptions>(
       "tile-to-nvvm", "Lowers tile kernels to nvvm, ready for PTX",
       [](OpPassManager &pm, const TileToNVVMOptions &options) {
-        buildTileToNVVMPipeline(pm, options.chip, options.features);
+        buildTileToNVVMPipeline(pm, options.chip, options.features,
+                                options.sharedMemory);
       });
 }

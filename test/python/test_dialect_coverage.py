@@ -78,6 +78,7 @@ TAKES_EVERYTHING = {
     "host-expand-copies": "expands what it finds",
     "host-expand-math": "expands what it finds",
     "host-tile-rows": "leaves kernels without row loops",
+    "tile-strip-hopper": "removes what it finds",
 }
 
 

@@ -31,6 +31,8 @@ tile.kernel @mma(%f: f32) threads(32) {
   %b = tile.shared : !tile.smem<32x64xf16, swizzle = 128>
   %a = tile.load_matrix %s : !tile.smem<16x64xf16, swizzle = 128> -> !tile.frag<16x64xf16, operand_a>
   %c = tile.fill %f : f32 -> !tile.frag<16x32xf32>
-  // CHECK: tile.mma %{{.*}}, %{{.*}}, %{{.*}} : <16x64xf16, operand_a>, <32x64xf16, swizzle = 128>, <16x32xf32> -> <16x32xf32>
-  %d = tile.mma %a, %b, %c : !tile.frag<16x64xf16, operand_a>, !tile.smem<32x64xf16, swizzle = 128>, !tile.frag<16x32xf32> -> !tile.frag<16x32xf32>
+  // CHECK: tile.mma[%{{.*}}], %{{.*}}, [%{{.*}}] : [!tile.frag<16x64xf16, operand_a>], <32x64xf16, swizzle = 128>, [!tile.frag<16x32xf32>] -> !tile.frag<16x32xf32>
+  %d = tile.mma [%a], %b, [%c] : [!tile.frag<16x64xf16, operand_a>], !tile.smem<32x64xf16, swizzle = 128>, [!tile.frag<16x32xf32>] -> !tile.frag<16x32xf32>
+  // CHECK: tile.mma[%{{.*}}, %{{.*}}], %{{.*}}, [%{{.*}}, %{{.*}}] :
+  %e:2 = tile.mma [%a, %a], %b, [%d, %c] : [!tile.frag<16x64xf16, operand_a>, !tile.frag<16x64xf16, operand_a>], !tile.smem<32x64xf16, swizzle = 128>, [!tile.frag<16x32xf32>, !tile.frag<16x32xf32>] -> !tile.frag<16x32xf32>, !tile.frag<16x32xf32>
 }

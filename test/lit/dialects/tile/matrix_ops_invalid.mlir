@@ -143,7 +143,7 @@ tile.kernel @mma_result(%f: f32) threads(32) {
   %a = tile.load_matrix %s : !s -> !tile.frag<16x64xf16, operand_a>
   %c = tile.fill %f : f32 -> !tile.frag<16x32xf32>
   // expected-error @+1 {{'tile.mma' op expected a result of the accumulator's type, '!tile.frag<16x32xf32>', got '!tile.frag<16x64xf32>'}}
-  %d = tile.mma %a, %b, %c : !tile.frag<16x64xf16, operand_a>, !b, !tile.frag<16x32xf32> -> !tile.frag<16x64xf32>
+  %d = tile.mma [%a], %b, [%c] : [!tile.frag<16x64xf16, operand_a>], !b, [!tile.frag<16x32xf32>] -> !tile.frag<16x64xf32>
 }
 
 // -----
@@ -153,7 +153,7 @@ tile.kernel @mma_operand(%f: f32) threads(32) {
   %b = tile.shared : !b
   %c = tile.fill %f : f32 -> !tile.frag<16x32xf32>
   // expected-error @+1 {{expected an A of layout operand_a and an f32 accumulator, got '!tile.frag<16x32xf32>' and '!tile.frag<16x32xf32>'}}
-  %d = tile.mma %c, %b, %c : !tile.frag<16x32xf32>, !b, !tile.frag<16x32xf32> -> !tile.frag<16x32xf32>
+  %d = tile.mma [%c], %b, [%c] : [!tile.frag<16x32xf32>], !b, [!tile.frag<16x32xf32>] -> !tile.frag<16x32xf32>
 }
 
 // -----
@@ -173,5 +173,18 @@ tile.kernel @mma_rank(%f: f32) threads(32) {
   %a = tile.load_matrix %s : !tile.smem<16x64xf16, swizzle = 128> -> !tile.frag<16x64xf16, operand_a>
   %c = tile.fill %f : f32 -> !tile.frag<16x32xf32>
   // expected-error @+1 {{expected operands of two dimensions, got '!tile.frag<16x64xf16, operand_a>' and '!tile.smem<64xf16>'}}
-  %d = tile.mma %a, %b, %c : !tile.frag<16x64xf16, operand_a>, !tile.smem<64xf16>, !tile.frag<16x32xf32> -> !tile.frag<16x32xf32>
+  %d = tile.mma [%a], %b, [%c] : [!tile.frag<16x64xf16, operand_a>], !tile.smem<64xf16>, [!tile.frag<16x32xf32>] -> !tile.frag<16x32xf32>
+}
+
+// -----
+
+!s = !tile.smem<16x64xf16, swizzle = 128>
+!b = !tile.smem<32x64xf16, swizzle = 128>
+tile.kernel @mma_count(%f: f32) threads(32) {
+  %s = tile.shared : !s
+  %b = tile.shared : !b
+  %a = tile.load_matrix %s : !s -> !tile.frag<16x64xf16, operand_a>
+  %c = tile.fill %f : f32 -> !tile.frag<16x32xf32>
+  // expected-error @+1 {{expected one accumulator and one result for each of one A or more, got 2 A, 1 accumulator(s) and 1 result(s)}}
+  %d = tile.mma [%a, %a], %b, [%c] : [!tile.frag<16x64xf16, operand_a>, !tile.frag<16x64xf16, operand_a>], !b, [!tile.frag<16x32xf32>] -> !tile.frag<16x32xf32>
 }

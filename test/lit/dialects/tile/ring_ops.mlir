@@ -61,3 +61,17 @@ tile.kernel @clamped(%map: !tile.tensor_map<128x64xf32, swizzle = 0>, %i: i32) t
     tile.prefetch %map[%i, %i] : !tile.tensor_map<128x64xf32, swizzle = 0>
   }
 }
+
+// CHECK-LABEL: tile.kernel @copies
+tile.kernel @copies(%x: !tile.ptr<bf16>, %r: i32, %rows: i32) threads(128) {
+  // CHECK: %[[RING:.*]] = tile.ring : <2, !tile.smem<64x32xbf16, swizzle = 64>>
+  %ring = tile.ring : !tile.ring<2, !tile.smem<64x32xbf16, swizzle = 64>>
+  // CHECK: tile.produce %[[RING]] {meet} : {{.*}} as (%[[T:.*]]) {
+  tile.produce %ring {meet} : !tile.ring<2, !tile.smem<64x32xbf16, swizzle = 64>> as (%t) {
+    // CHECK: tile.copy_async %{{.*}}[%{{.*}}, %{{.*}}] of(%{{.*}}, 4096) -> %[[T]] : <bf16> -> <64x32xbf16, swizzle = 64>
+    tile.copy_async %x[%r, %r] of(%rows, 4096) -> %t : !tile.ptr<bf16> -> !tile.smem<64x32xbf16, swizzle = 64>
+  }
+  // CHECK: tile.acquire %[[RING]] {pending = 0 : i32}
+  %t = tile.acquire %ring {pending = 0 : i32} : !tile.ring<2, !tile.smem<64x32xbf16, swizzle = 64>> -> !tile.smem<64x32xbf16, swizzle = 64>
+  tile.release %ring : !tile.ring<2, !tile.smem<64x32xbf16, swizzle = 64>>
+}

@@ -249,3 +249,52 @@ tile.kernel @prefetch(%map: !tile.tensor_map<128x64xf32, swizzle = 0>, %i: i32) 
     tile.prefetch %map[%i, %i] : !tile.tensor_map<128x64xf32, swizzle = 0>
   }
 }
+
+// -----
+
+!ring = !tile.ring<2, !tile.smem<64x32xbf16, swizzle = 64>>
+!tile = !tile.smem<64x32xbf16, swizzle = 64>
+tile.kernel @copy_type(%x: !tile.ptr<f16>, %r: i32) threads(128) {
+  %ring = tile.ring : !ring
+  tile.produce %ring : !ring as (%t) {
+    // expected-error @+1 {{expected a tile of 'f16', as the memory holds, got '!tile.smem<64x32xbf16, swizzle = 64>'}}
+    tile.copy_async %x[%r, %r] of(%r, 64) -> %t : !tile.ptr<f16> -> !tile
+  }
+}
+
+// -----
+
+!ring = !tile.ring<2, !tile.smem<64x32xbf16, swizzle = 64>>
+!tile = !tile.smem<64x32xbf16, swizzle = 64>
+tile.kernel @copy_columns(%x: !tile.ptr<bf16>, %r: i32) threads(128) {
+  %ring = tile.ring : !ring
+  tile.produce %ring : !ring as (%t) {
+    // expected-error @+1 {{expected columns of the tile and of the memory in steps of 8, which are 16 bytes, got 32 and 60}}
+    tile.copy_async %x[%r, %r] of(%r, 60) -> %t : !tile.ptr<bf16> -> !tile
+  }
+}
+
+// -----
+
+!ring = !tile.ring<2, !tile.smem<64xbf16>>
+!tile = !tile.smem<64xbf16>
+tile.kernel @copy_rank(%x: !tile.ptr<bf16>, %r: i32) threads(128) {
+  %ring = tile.ring : !ring
+  tile.produce %ring : !ring as (%t) {
+    // expected-error @+1 {{expected a tile of two dimensions, got '!tile.smem<64xbf16>'}}
+    tile.copy_async %x[%r, %r] of(%r, 64) -> %t : !tile.ptr<bf16> -> !tile
+  }
+}
+
+// -----
+
+!ring = !tile.ring<2, !tile.smem<64x32xbf16, swizzle = 64>>
+tile.kernel @copy_in_role(%x: !tile.ptr<bf16>, %r: i32) threads(128) {
+  %ring = tile.ring : !ring
+  tile.role @load warps(4) {
+    tile.produce %ring : !ring as (%t) {
+      // expected-error @+1 {{expected in a kernel without roles, whose threads consume what they copy}}
+      tile.copy_async %x[%r, %r] of(%r, 64) -> %t : !tile.ptr<bf16> -> !tile.smem<64x32xbf16, swizzle = 64>
+    }
+  }
+}

@@ -24,8 +24,8 @@ tile.kernel @mma(%y: !tile.ptr<f32>, %f: f32, %x: !tile.ptr<bf16>) threads(32) {
   tile.barrier
   %a = tile.load_matrix %sa : !a -> !tile.frag<16x64xbf16, operand_a>
   %c = tile.fill %f : f32 -> !tile.frag<16x32xf32>
-  %d = tile.mma %a, %sb, %c : !tile.frag<16x64xbf16, operand_a>, !b, !tile.frag<16x32xf32> -> !tile.frag<16x32xf32>
-  %e = tile.mma %a, %sv, %d transpose_b : !tile.frag<16x64xbf16, operand_a>, !v, !tile.frag<16x32xf32> -> !tile.frag<16x32xf32>
+  %d = tile.mma [%a], %sb, [%c] : [!tile.frag<16x64xbf16, operand_a>], !b, [!tile.frag<16x32xf32>] -> !tile.frag<16x32xf32>
+  %e = tile.mma [%a], %sv, [%d] transpose_b : [!tile.frag<16x64xbf16, operand_a>], !v, [!tile.frag<16x32xf32>] -> !tile.frag<16x32xf32>
   tile.epilogue %e at(%zero, %zero) : !tile.frag<16x32xf32> {
   ^bb0(%v: vector<2xf32>, %r: i32, %col: i32):
     %i = arith.muli %r, %c32 : i32

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from llmc.passes import PassRunner
 
 #: Target kind -> module that is a `llmc.codegen.kernel.CodeGenerator`.
-_GENERATORS = {"cpu": "llmc.codegen.host", "cuda": "llmc.codegen.sm90"}
+_GENERATORS = {"cpu": "llmc.codegen.host", "cuda": "llmc.codegen.gpu.generator"}
 
 
 def layout_passes(resolved: ResolvedOptions) -> list[str]:

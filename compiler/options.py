@@ -31,6 +31,8 @@ class CompileOptions:
     """What the user asked for.
 
     target:          `host`, a CPU level or a GPU architecture (`llmc.compiler.targets`).
+    kernels:         "portable" takes the kernels of every GPU where the target has faster ones of its
+                     own (sm_90); "auto" takes the fastest.
     dtype:           storage type of the weights; "auto" is the target's first choice.
     kv_cache_dtype:  element type of the KV cache; "auto" is the target's first choice.
     max_batch_size:  sequences of one step.
@@ -49,6 +51,7 @@ class CompileOptions:
     """
 
     target: str = "host"
+    kernels: str = "auto"
     dtype: str = "auto"
     kv_cache_dtype: str = "auto"
     max_batch_size: int = 32
@@ -87,9 +90,9 @@ class CompileOptions:
 
     def resolve(self) -> ResolvedOptions:
         """Fills in the target's defaults. Raises TargetError or OptionError."""
-        target = find_target(self.target)
+        target = find_target(self.target).with_kernels(self.kernels)
         if self.schedules is not None:
-            if target.is_cpu:
+            if target.chip is None or not target.chip.hopper:
                 raise OptionError(f"--schedules {self.schedules}: target {target.name} has no measured schedules")
             if not self.schedules.is_file():
                 raise OptionError(f"--schedules {self.schedules}: no such file; `llmc tune time` writes one")

@@ -7,9 +7,15 @@ import difflib
 import functools
 import hashlib
 import platform
+import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from llmc.codegen.chips import CHIPS
 from llmc.errors import TargetError
+
+if TYPE_CHECKING:
+    from llmc.codegen.chips import Chip
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,9 +30,7 @@ class Target:
     weight_dtypes:      storage types of weights; the first is the default.
     kv_cache_dtypes:    element types of the KV cache; the first is the default.
     block_sizes:        tokens of a KV block that the kernels take; the first is the default.
-    max_shared_bytes:   shared memory of one block, 0 on a CPU.
-    multiprocessors, memory_bytes_per_us, cache_bytes_per_us, matrix_ops_per_us: of a GPU, what the cost model of
-                        schedules counts in (`codegen.sm90.chip`), 0 on a CPU.
+    chip:               what code generation knows of the GPU; None on a CPU.
     schedules:          file of measured schedules; None: those that llmc ships.
     glu_block:          rows of gate and of up that a merged projection interleaves at a time.
     samples_on_device:  whether the step ends with the next tokens, so that logits stay where they are.
@@ -40,11 +44,7 @@ class Target:
     weight_dtypes: tuple[str, ...]
     kv_cache_dtypes: tuple[str, ...]
     block_sizes: tuple[int, ...]
-    max_shared_bytes: int = 0
-    multiprocessors: int = 0
-    memory_bytes_per_us: float = 0.0
-    cache_bytes_per_us: float = 0.0
-    matrix_ops_per_us: float = 0.0
+    chip: Chip | None = None
     schedules: Path | None = None
     glu_block: int = 1
     samples_on_device: bool = False
@@ -62,8 +62,20 @@ class Target:
     @property
     def fingerprint(self) -> str:
         """Everything about the target that decides about code, as text for cache keys."""
-        text = f"{self.runtime_name} {self.arch} {','.join(self.features)}"
+        text = f"{self.runtime_name} {self.arch} {','.join(self.features)} {self.chip}"
         return text if self.schedules is None else f"{text} {hashlib.sha256(self.schedules.read_bytes()).hexdigest()}"
+
+    def with_kernels(self, kernels: str) -> Target:
+        """The same target with "portable" kernels, those of every GPU, or "auto", the best it has.
+
+        Raises TargetError where there is no such choice.
+        """
+        if kernels == "auto":
+            return self
+        if kernels != "portable" or self.chip is None:
+            choices = "auto" if self.chip is None else "auto or portable"
+            raise TargetError(f"--kernels {kernels}: target {self.name} takes {choices}")
+        return dataclasses.replace(self, chip=dataclasses.replace(self.chip, hopper=False))
 
 
 # Features by level, as LLVM and the loader spell them. AMX is never listed: some virtual machines
@@ -94,29 +106,35 @@ def _cpu(name: str, arch: str, features: tuple[str, ...], summary: str) -> Targe
     )
 
 
+def _gpu(name: str, summary: str) -> Target:
+    chip = CHIPS[name]
+    return Target(
+        name=name,
+        kind="cuda",
+        arch=chip.arch,
+        features=(),
+        activation_dtypes=("bf16", "f16"),
+        weight_dtypes=("bf16", "f16"),
+        kv_cache_dtypes=("bf16", "f16"),
+        block_sizes=(64,),
+        chip=chip,
+        glu_block=8,
+        samples_on_device=True,
+        summary=summary,
+    )
+
+
 _NAMED = {
     target.name: target
     for target in (
         _cpu("x86-64-v3", "x86-64", _V3, "any x86-64 CPU with AVX2 and FMA"),
         _cpu("x86-64-v4", "x86-64", _V4, "any x86-64 CPU with AVX-512"),
-        Target(
-            name="sm_90",
-            kind="cuda",
-            arch="sm_90a",
-            features=(),
-            activation_dtypes=("bf16", "f16"),
-            weight_dtypes=("bf16", "f16"),
-            kv_cache_dtypes=("bf16", "f16"),
-            block_sizes=(64,),
-            max_shared_bytes=232448,
-            multiprocessors=132,
-            memory_bytes_per_us=4.2e6,
-            cache_bytes_per_us=75e3,
-            matrix_ops_per_us=6.4e6,
-            glu_block=8,
-            samples_on_device=True,
-            summary="NVIDIA Hopper (H100, H200); no GPU needed to compile",
-        ),
+        _gpu("sm_80", "NVIDIA Ampere: A100, A30; runs on 8.6 and 8.9 too"),
+        _gpu("sm_86", "NVIDIA Ampere: A10, A40, RTX 30"),
+        _gpu("sm_89", "NVIDIA Ada: L4, L40S, RTX 40"),
+        _gpu("sm_90", "NVIDIA Hopper: H100, H200"),
+        _gpu("sm_100", "NVIDIA Blackwell: B200"),
+        _gpu("sm_120", "NVIDIA Blackwell: RTX 50, RTX PRO"),
     )
 }
 _HOST_SUMMARY = "the CPU of this machine"
@@ -133,9 +151,20 @@ def find_target(name: str) -> Target:
         return host_target()
     if name in _NAMED:
         return _NAMED[name]
-    close = difflib.get_close_matches(name, known_targets(), n=1, cutoff=0.5)
-    hint = f" (did you mean {close[0]}?)" if close else ""
-    raise TargetError(f"unknown target '{name}'{hint}: expected one of {', '.join(known_targets())}")
+    raise TargetError(f"unknown target '{name}'{_hint(name)}: expected one of {', '.join(known_targets())}")
+
+
+def _hint(name: str) -> str:
+    """What to do about a target that is not there."""
+    gpu = re.fullmatch(r"sm_(\d+)(\d)[a-z]?", name)
+    if gpu is None:
+        close = difflib.get_close_matches(name, known_targets(), n=1, cutoff=0.5)
+    elif int(gpu[1]) < 8:
+        return " (kernels need what came with sm_80: bf16 tensor cores and asynchronous copies)"
+    else:
+        # Code of an architecture runs on the later ones of its generation.
+        close = [own for own in CHIPS if own[:-1] == f"sm_{gpu[1]}" and own[-1] <= gpu[2]][-1:]
+    return f" (did you mean {close[0]}?)" if close else ""
 
 
 @functools.cache

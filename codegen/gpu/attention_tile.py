@@ -56,7 +56,8 @@ class AttentionTile:
         self.dim = self.kv.head_dim
         self.dtype = element(self.query)
         self.window = ir.IntegerAttr(self.op.attributes["window"]).value if "window" in self.op.attributes else None
-        self.page = t.smem((self.kv.block, self.dim), self.kv.element, 128)
+        self.swizzle = next(span for span in (128, 64, 32) if self.dim * 2 % span == 0)
+        self.page = t.smem((self.kv.block, self.dim), self.kv.element, self.swizzle)
         self.scores = t.frag((ROWS, self.kv.block), t.f32())
         self.scores_acc = t.acc(ROWS, self.kv.block, t.f32())
         self.rows = t.frag((ROWS,), t.f32(), "rows")
@@ -69,6 +70,10 @@ class AttentionTile:
             raise UnsupportedKernel(
                 f"@{name}: expected equal key and value dimensions of 64, 128, 192 or 256, found {kv}"
             )
+        self._check_pages()
+
+    def _check_pages(self) -> None:
+        kv, name = self.kv, self.body.name
         if kv.block % 16 or not 16 <= kv.block <= 256:
             raise UnsupportedKernel(f"@{name}: expected pages of 16 to 256 tokens, found {kv.block}")
         if element(self.query) != kv.element:

@@ -89,7 +89,7 @@ class LinearBody:
             if not self.body.is_argument(value):
                 raise UnsupportedKernel(f"@{self.body.name}: the {name} must be an argument of the kernel")
         if self.k % 8:
-            raise UnsupportedKernel(f"@{self.body.name}: K = {self.k} is not a multiple of 8, as TMA needs")
+            raise UnsupportedKernel(f"@{self.body.name}: K = {self.k} is not a multiple of 8, as copies need")
         glu = self.glu
         if glu is not None and (
             enum_name(glu.attributes["layout"]) != "interleaved" or ir.IntegerAttr(glu.attributes["block"]).value != 8

@@ -11,10 +11,8 @@ from llmc.passes import PLAIN, PassRunner
 
 from ..assemble import assemble
 from ..builder import KernelBuilder
+from ..chips import HOPPER, Chip
 from ..kernel import CodeObject, Entry
-
-ARCH = "sm_90a"
-PTX_FEATURES = "+ptx83"
 
 
 @dataclass(frozen=True)
@@ -27,8 +25,8 @@ class Lowered:
     ptx: str
 
 
-def lower(kernel: KernelBuilder, name: str, runner: PassRunner = PLAIN) -> Lowered:
-    """Lowers and assembles one kernel.
+def lower(kernel: KernelBuilder, name: str, runner: PassRunner = PLAIN, chip: Chip = HOPPER) -> Lowered:
+    """Lowers and assembles one kernel for a chip.
 
     Raises `llmc.errors.InternalError`: when a verifier or a pass refuses it, with a file that replays it,
     and when ptxas does, or would make it slow.
@@ -38,7 +36,8 @@ def lower(kernel: KernelBuilder, name: str, runner: PassRunner = PLAIN) -> Lower
     tile_text = module.operation.get_asm(enable_debug_info=False)
     context = module.context
     with context, ir.Location.unknown():
-        runner.run(module, f"codegen/{name}", [f"tile-to-nvvm{{chip={ARCH} features={PTX_FEATURES}}}"])
+        options = f"chip={chip.arch} features={chip.ptx_features} shared-memory={chip.shared_bytes}"
+        runner.run(module, f"codegen/{name}", [f"tile-to-nvvm{{{options}}}"])
         llvm_text = str(module)
         (gpu_module,) = (op for op in module.body.operations if op.operation.name == "gpu.module")
         attributes = gpu_module.operation.attributes
@@ -50,7 +49,7 @@ def lower(kernel: KernelBuilder, name: str, runner: PassRunner = PLAIN) -> Lower
         (binary,) = (op for op in module.body.operations if op.operation.name == "gpu.binary")
         (object_,) = ir.ArrayAttr(binary.operation.attributes["objects"])
         ptx = bytes(gpu.ObjectAttr(object_).object).rstrip(b"\0").decode()
-    assembly = assemble(ptx, ARCH)
+    assembly = assemble(ptx, chip.arch)
     usage = assembly.usage[name]
     entry = Entry(
         name=name,

@@ -1,6 +1,4 @@
-"""Kernels for sm_90 (Hopper): one generator for each kind of `llm.kernel`.
-
-    kernels = compile_kernels(module, target, limits, runner)
+"""Kernels for sm_90 (Hopper) on wgmma and TMA; kinds that need neither are those of codegen/gpu.
 
 Each generator is a module with `build(kernel_op, ...)`, which returns the tile kernel, its grid
 and its arguments; this file chooses configurations and token ranges, and lowers.
@@ -8,7 +6,6 @@ and its arguments; this file chooses configurations and token ranges, and lowers
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from typing import Any
 
 from mlir import ir
@@ -16,14 +13,18 @@ from mlir import ir
 from llmc.errors import CompileError
 from llmc.passes import PLAIN, PassRunner
 
-from ..builder import KernelBuilder
-from ..gpu import attention_merge, elementwise, embedding, norm, rope_append, rope_table, sample
+from ..chips import HOPPER, Chip
+from ..gpu import attention_merge
 from ..gpu.attention_merge import Workspace
+from ..gpu.attention_tile import SLAB
 from ..gpu.body import Body
+from ..gpu.compiled import SIMPLE, Built, compile_simple
+from ..gpu.compiled import lower_built as _lower
+from ..gpu.compiled import texts as _texts
 from ..gpu.kv import KvLayer
 from ..gpu.linear_body import LinearBody
 from ..gpu.lowering import Lowered, lower
-from ..kernel import Argument, CompiledKernel, Expression, Launch, UnsupportedKernel, Variant
+from ..kernel import CompiledKernel, Launch, UnsupportedKernel, Variant
 from . import (
     attention,
     attention_combine,
@@ -34,39 +35,23 @@ from . import (
 )
 from .attention_decode import Splits
 from .attention_schedule import Splitting
-from .chip import HOPPER, Chip
 from .linear_schedule import LinearProblem, Schedule, ranges
 from .schedule_table import ScheduleTable, load, shipped
 
-Built = tuple[KernelBuilder, tuple[Expression, ...], list[Argument]]
 
-_SIMPLE: dict[str, Callable[[Any], Built]] = {
-    "elementwise": elementwise.build,
-    "embedding": embedding.build,
-    "norm": norm.build,
-    "rope_append": rope_append.build,
-    "rope_table": rope_table.build,
-    "sample": sample.build,
-}
+def serves(kernel_op: Any) -> bool:
+    """Whether these kernels take it: all but attention whose heads are no whole swizzle spans (80, 96, ...)."""
+    if ir.StringAttr(kernel_op.attributes["anchor"]).value != "attention":
+        return True
+    return KvLayer.of(Body(kernel_op).find("llm.paged_attention").operands[1]).head_dim % SLAB == 0
 
 
-def layout_passes(target: Any) -> list[str]:
-    """None: weights are stored as the passes before left them."""
-    return []
-
-
-def compile_kernels(
-    module: ir.Module, target: Any, limits: dict[str, int], runner: PassRunner = PLAIN
-) -> Iterator[CompiledKernel]:
-    """See `llmc.codegen.kernel.CodeGenerator`; tensor maps of activations have `max_num_tokens` rows."""
-    chip = Chip.of(target)
+def schedules_of(target: Any) -> ScheduleTable:
+    """The measured schedules of a `llmc.compiler.targets.Target`. Raises CompileError for those of another GPU."""
     table = shipped() if target.schedules is None else load(target.schedules)
     if table.arch != target.arch:
         raise CompileError(f"{target.schedules}: expected schedules for {target.arch}, found {table.arch}")
-    with module.context, ir.Location.unknown():
-        for op in module.body.operations:
-            if op.operation.name == "llm.kernel":
-                yield compile_kernel(op, limits, runner, chip, table)
+    return table
 
 
 def compile_kernel(
@@ -83,10 +68,9 @@ def compile_kernel(
         return _linear(kernel_op, limits, runner, chip, table or shipped())
     if anchor == "attention":
         return _attention(kernel_op, limits, runner)
-    if anchor not in _SIMPLE:
+    if anchor not in SIMPLE:
         raise UnsupportedKernel(f"@{body.name}: sm_90 has no kernel of kind '{anchor}'")
-    lowered, launch = _lower(_SIMPLE[anchor](kernel_op), body.name, runner)
-    return CompiledKernel(body.name, anchor, (Variant((launch,)),), _texts([lowered]))
+    return compile_simple(kernel_op, body.name, anchor, runner)
 
 
 def _linear(
@@ -171,19 +155,3 @@ def _attention(kernel_op: Any, limits: dict[str, int], runner: PassRunner) -> Co
         variants.append(Variant((launch,), first))
         lowered.append(code)
     return CompiledKernel(body.name, "attention", tuple(variants), _texts(lowered))
-
-
-def _lower(built: Built, name: str, runner: PassRunner) -> tuple[Lowered, Launch]:
-    kernel, grid, arguments = built
-    lowered = lower(kernel, name, runner)
-    return lowered, Launch(lowered.entry, (grid[0], grid[1], grid[2]), tuple(arguments))
-
-
-def _texts(lowered: list[Lowered]) -> dict[str, str]:
-    """One text a level; kernels of several variants follow one another."""
-    join = "\n// -----\n\n".join
-    return {
-        "tile": join(code.tile for code in lowered),
-        "llvm": join(code.llvm for code in lowered),
-        "ptx": "\n".join(code.ptx for code in lowered),
-    }

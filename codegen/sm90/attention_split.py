@@ -19,11 +19,11 @@ from typing import Any
 
 from ..builder import KernelBuilder, Value
 from ..builder import types as t
+from ..chips import HOPPER
 from ..gpu.attention_tile import ROWS, SLAB, AttentionTile
 from ..gpu.body import pointer
 from ..kernel import Argument, Expression
 from .attention_schedule import Cut, Schedule, Splitting, table_type
-from .chip import HOPPER
 
 
 @dataclass(frozen=True)

@@ -21,10 +21,10 @@ from typing import Any
 
 from ..builder import KernelBuilder, Value
 from ..builder import types as t
+from ..chips import HOPPER, Chip
 from ..gpu.body import Body, element
 from ..gpu.linear_body import Epilogue, LinearBody
 from ..kernel import Argument, Expression, ceildiv, mul
-from .chip import HOPPER, Chip
 from .linear_maps import tensor_map
 from .linear_store import BUFFER_BYTES, ROWS, TileStore
 

@@ -14,10 +14,10 @@ from typing import Any, TypeAlias
 
 from mlir import ir
 
+from ..chips import HOPPER, Chip
 from ..gpu.body import element
 from ..gpu.linear_body import LinearBody
 from . import linear_large, linear_small
-from .chip import HOPPER, Chip
 
 Schedule: TypeAlias = "linear_small.Config | linear_large.Config"
 

@@ -24,10 +24,10 @@ from mlir import ir
 
 from ..builder import KernelBuilder, Value
 from ..builder import types as t
+from ..chips import HOPPER, Chip
 from ..gpu.body import Body, element
 from ..gpu.linear_body import Epilogue, LinearBody
 from ..kernel import Argument, Expression, ceildiv
-from .chip import HOPPER, Chip
 from .linear_maps import tensor_map
 
 SPAN = 64

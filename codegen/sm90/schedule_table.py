@@ -17,7 +17,7 @@ from typing import Any
 
 from llmc.errors import CompileError
 
-from .chip import HOPPER, Chip
+from ..chips import HOPPER, Chip
 from .linear_schedule import EPILOGUES, LinearProblem, Schedule, candidates, cost, from_json, to_json, why_invalid
 
 FORMAT = 1

@@ -59,6 +59,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_option(work, "dump_ir", type=Path, metavar="DIR", help="write the IR after every phase and pass into DIR")
     add_option(work, "locations", action="store_true", help="with --emit: print where each op comes from")
 
+    # For comparisons; the choice of users is the target's own.
+    add_option(work, "kernels", default=defaults.kernels, help=argparse.SUPPRESS)
+
     run = parser.add_argument_group("the compiler itself")
     add_option(run, "threads", "workers", type=int, default=0, help="worker threads; 0: one a CPU")
     add_option(run, "cache_dir", type=Path, help="kernel cache (default: $LLMC_CACHE_DIR or ~/.cache/llmc)")
@@ -69,6 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     options = CompileOptions(
         target=arguments.target,
+        kernels=arguments.kernels,
         dtype=arguments.dtype,
         kv_cache_dtype=arguments.kv_cache_dtype,
         max_batch_size=arguments.max_batch_size,

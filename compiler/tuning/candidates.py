@@ -32,12 +32,9 @@ def compile_candidates(
     tokens: last token counts of the ranges to tune. most: the most schedules for a problem and a range, those
     that the cost model holds for the fastest. A schedule that ptxas refuses is no candidate.
     """
-    from llmc.codegen.sm90.chip import Chip
-    from llmc.compiler.targets import find_target
+    from llmc.codegen.chips import HOPPER
 
-    target = find_target("sm_90")
-    chip = Chip.of(target)
-    wanted = {problem: dict(_worth(problem, tokens, most, chip)) for problem in problems}
+    wanted = {problem: dict(_worth(problem, tokens, most, HOPPER)) for problem in problems}
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
@@ -51,12 +48,12 @@ def compile_candidates(
         for problem, schedules in wanted.items():
             built: list[dict[str, Any]] = []
             for schedule, counts in schedules.items():
-                if (row := _compile(problem, schedule, chip, folder, len(built))) is not None:
+                if (row := _compile(problem, schedule, HOPPER, folder, len(built))) is not None:
                     built.append({**row, "tokens": counts})
                 advance(1)
             count += len(built)
             rows.append({"n": problem.n, "k": problem.k, "epilogue": problem.epilogue, "candidates": built})
-    head = {"format": FORMAT, "arch": target.arch, "llmc": llmc.__version__, "commit": _commit()}
+    head = {"format": FORMAT, "arch": HOPPER.arch, "llmc": llmc.__version__, "commit": _commit()}
     (folder / CANDIDATES).write_text(json.dumps({**head, "problems": rows}, indent=1) + "\n", encoding="utf-8")
     return count
 

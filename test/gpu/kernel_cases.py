@@ -179,3 +179,12 @@ def all_cases() -> Iterator[Case]:
     yield attention(16, 4, 128, window=100, softcap=30.0)
     yield attention(16, 2, 64, window=1000, sinks=True)
     yield attention(8, 4, 256)
+
+
+def portable_cases() -> Iterator[Case]:
+    """Those of every GPU: all of the above, and shapes that only the kernels of codegen/sm80 take."""
+    yield from all_cases()
+    yield linear(1001, 520, "bias")
+    yield attention(6, 2, 96)
+    yield attention(4, 2, 80, window=70)
+    yield attention(8, 1, 192)

@@ -1,6 +1,6 @@
 """Times the compiled kernels beside torch and the ceilings of the same run.
 
-    python test/gpu/time_cases.py FOLDER [--out FILE.json] [--only WORD]
+    python test/gpu/time_cases.py FOLDER [--out FILE.json] [--only WORD] [--tokens 1 64 4096]
 
 Each measurement is a CUDA graph of launches that rotate over copies of the operands (more than a
 gigabyte in all, so that no weight stays in L2), replayed in turns with torch's graph of the same
@@ -98,6 +98,7 @@ def main() -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--only", default="")
+    parser.add_argument("--tokens", type=int, nargs="+", default=TOKENS, help="token counts of the linears")
     options = parser.parse_args()
     bundle = json.loads((options.folder / "cases.json").read_text())
     ceilings = measure()
@@ -121,7 +122,7 @@ def main() -> int:
         if options.only not in case["name"]:
             continue
         if case["kind"] == "linear" and case["n"] * case["k"] > 2e7:
-            for tokens in TOKENS:
+            for tokens in options.tokens:
                 if tokens <= bundle["max_tokens"]:
                     report(
                         case["name"],

@@ -9,8 +9,8 @@ from itertools import pairwise
 
 import pytest
 
+from llmc.codegen.chips import HOPPER
 from llmc.codegen.sm90 import linear_large, linear_schedule, linear_small, schedule_table
-from llmc.codegen.sm90.chip import HOPPER, Chip
 from llmc.codegen.sm90.linear_schedule import LinearProblem, candidates, cost, from_json, to_json, why_invalid
 from llmc.codegen.sm90.schedule_table import Entry, ScheduleTable, load, shipped
 from llmc.errors import CompileError
@@ -26,7 +26,7 @@ PROBLEMS = [LinearProblem(*shape) for shape in SHAPES]
 def test_the_target_describes_the_chip():
     from llmc.compiler.targets import find_target
 
-    assert Chip.of(find_target("sm_90")) == HOPPER
+    assert find_target("sm_90").chip == HOPPER
 
 
 @pytest.mark.parametrize("problem", PROBLEMS, ids=str)

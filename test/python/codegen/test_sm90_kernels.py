@@ -6,6 +6,7 @@ kernels compute is checked on a GPU by test/gpu.
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 import subprocess
 import sys
@@ -199,18 +200,18 @@ def test_parts_of_an_epilogue_cover_its_columns(columns, element_bytes):
         assert slab * element_bytes in (32, 64, 128)
 
 
-def test_a_failing_pass_leaves_a_reproducer(context, tmp_path, monkeypatch):
+def test_a_failing_pass_leaves_a_reproducer(context, tmp_path):
     """The whole of `tile-to-nvvm` fails by name, and llmc-opt replays the failure."""
-    from llmc.codegen.gpu import lowering
-    from llmc.codegen.sm90 import compile_kernel
+    from llmc.codegen.chips import CHIPS
+    from llmc.codegen.gpu.generator import compile_kernel
     from llmc.errors import InternalError
     from llmc.passes import PassRunner
 
-    monkeypatch.setattr(lowering, "ARCH", "sm_12")  # no such chip
+    chip = dataclasses.replace(CHIPS["sm_80"], arch="sm_12")  # no such chip
     with context, ir.Location.unknown():
         module = ir.Module.parse(kernel_cases.embedding(1000, 100)["text"])
         with pytest.raises(InternalError) as error:
-            compile_kernel(module.body.operations[0], LIMITS, PassRunner(reproducer_dir=tmp_path))
+            compile_kernel(module.body.operations[0], chip, LIMITS, PassRunner(reproducer_dir=tmp_path))
     assert "replay it with: llmc-opt --run-reproducer" in str(error.value)
     command = [native_path("bin/llmc-opt"), "--run-reproducer", error.value.reproducer]
     assert subprocess.run(command, capture_output=True, check=False).returncode != 0

@@ -2,6 +2,7 @@ import dataclasses
 
 import pytest
 
+from llmc.codegen.chips import CHIPS
 from llmc.compiler.options import CompileOptions, parse_dtype
 from llmc.compiler.phases import EMITTABLE, Phase, emit_help
 from llmc.compiler.targets import find_target, host_target, known_targets
@@ -65,6 +66,48 @@ def test_unknown_target_lists_the_known_ones():
         find_target("sm_91")
     assert "did you mean sm_90?" in str(error.value)
     assert all(name in str(error.value) for name in known_targets())
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("sm_75", "kernels need what came with sm_80"),
+        ("sm_87", "did you mean sm_86?"),
+        ("sm_90a", "did you mean sm_90?"),
+        ("sm_103", "did you mean sm_100?"),
+        ("sm_121", "did you mean sm_120?"),
+        ("x86-64-v2", "did you mean x86-64-v"),
+    ],
+)
+def test_unknown_target_says_what_to_do(name, hint):
+    with pytest.raises(TargetError, match=hint):
+        find_target(name)
+
+
+def test_no_hint_where_no_gpu_of_the_generation_is_known():
+    with pytest.raises(TargetError) as error:
+        find_target("sm_110")
+    assert "did you mean" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", CHIPS)
+def test_every_chip_is_a_target(name):
+    target = find_target(name)
+    assert target.chip == CHIPS[name]
+    assert target.arch in (name, f"{name}a")
+
+
+def test_portable_kernels_are_a_choice_of_gpus():
+    native = CompileOptions(target="sm_90").resolve().target
+    portable = CompileOptions(target="sm_90", kernels="portable").resolve().target
+    assert native.chip.hopper
+    assert not portable.chip.hopper
+    # A cache must not mix them up.
+    assert native.fingerprint != portable.fingerprint
+    assert CompileOptions(target="sm_80", kernels="portable").resolve().target == find_target("sm_80")
+    for changes in ({"target": "sm_90", "kernels": "fast"}, {"target": "host", "kernels": "portable"}):
+        with pytest.raises(TargetError, match="--kernels"):
+            CompileOptions(**changes).resolve()
 
 
 def test_host_never_asks_for_amx():

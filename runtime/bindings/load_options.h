@@ -10,12 +10,13 @@
 
 struct LoadOptions {
   llmc_engine_options values = llmc_engine_options_default();
-  std::optional<std::string> cuda_library;
+  std::optional<std::string> cuda_library, trace_file;
 
   // Valid while this lives.
   llmc_engine_options options() const {
     llmc_engine_options result = values;
     result.cuda_library = cuda_library ? cuda_library->c_str() : nullptr;
+    result.trace_file = trace_file ? trace_file->c_str() : nullptr;
     return result;
   }
 };

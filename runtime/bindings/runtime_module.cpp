@@ -3,6 +3,7 @@
 // and a Python thread waits for it with the GIL released.
 
 #include "llmc/llmc.h"
+#include "llmc/monitoring.h"
 #include "load_options.h"
 #include "sampling_options.h"
 
@@ -210,6 +211,7 @@ public:
     out["num_preemptions"] = stats.num_preemptions;
     out["step_seconds"] = stats.step_seconds;
     out["sample_seconds"] = stats.sample_seconds;
+    out["host_seconds"] = stats.host_seconds;
     out["num_graphs"] = stats.num_graphs;
     out["graph_launches"] = stats.graph_launches;
     out["blocks_idle"] = stats.blocks_idle;
@@ -219,6 +221,26 @@ public:
     out["num_deadlines_missed"] = stats.num_deadlines_missed;
     out["num_failed_steps"] = stats.num_failed_steps;
     out["consecutive_failed_steps"] = stats.consecutive_failed_steps;
+    return out;
+  }
+
+  // Name -> {sum, buckets: [(upper bound, count)]}, of those that are not
+  // empty.
+  nb::dict histograms() const {
+    nb::dict out;
+    for (int metric = 0; metric < LLMC_NUM_METRICS; ++metric) {
+      llmc_histogram one;
+      check(llmc_engine_get_histogram(engine_, static_cast<llmc_metric>(metric),
+                                      &one));
+      nb::list buckets;
+      for (int i = 0; i < one.num_buckets; ++i)
+        if (one.counts[i] > 0)
+          buckets.append(nb::make_tuple(one.bounds[i], one.counts[i]));
+      nb::dict value;
+      value["sum"] = one.sum;
+      value["buckets"] = buckets;
+      out[one.name] = value;
+    }
     return out;
   }
 
@@ -361,6 +383,7 @@ NB_MODULE(_runtime, m) {
       .def("close", &Engine::close)
       .def("info", &Engine::info)
       .def("stats", &Engine::stats)
+      .def("histograms", &Engine::histograms)
       .def("submit", &Engine::submit, "prompt"_a, "mailbox"_a, "key"_a,
            "options"_a)
       .def("forward", &Engine::forward, "tokens"_a, "lengths"_a,

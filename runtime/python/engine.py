@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from llmc.runtime import _runtime
 from llmc.runtime.config import KvCacheConfig, SchedulerConfig
+from llmc.runtime.histogram import Histogram
 from llmc.runtime.load_options import load_options
 from llmc.runtime.outputs import CompletionDelta, RequestOutput
 from llmc.runtime.request_state import RequestState
@@ -35,7 +36,10 @@ _POLL_SECONDS = 0.2
 
 
 class Engine:
-    """Thread-safe: requests of all threads share the same batches."""
+    """Thread-safe: requests of all threads share the same batches.
+
+    ``trace_file`` gets each step in Chrome's trace event format, for ui.perfetto.dev; it is whole after close().
+    """
 
     def __init__(
         self,
@@ -49,6 +53,7 @@ class Engine:
         cuda_library: str | None = None,
         cuda_graphs: bool = True,
         overlap: bool = True,
+        trace_file: str | os.PathLike[str] | None = None,
     ) -> None:
         self.path = Path(path)
         self._native = _runtime.Engine(
@@ -62,6 +67,7 @@ class Engine:
                 cuda_library=cuda_library,
                 cuda_graphs=cuda_graphs,
                 overlap=overlap,
+                trace_file=trace_file,
             ),
         )
         self._request_ids = itertools.count()
@@ -85,6 +91,12 @@ class Engine:
     def stats(self) -> dict[str, Any]:
         """Counters since load; see llmc_engine_stats in llmc.h."""
         return self._native.stats()
+
+    @property
+    def histograms(self) -> dict[str, Histogram]:
+        """Since load: queue_seconds, time_to_first_token_seconds, inter_token_seconds, step_seconds and
+        host_step_seconds; see llmc_metric in monitoring.h."""
+        return {name: Histogram(**values) for name, values in self._native.histograms().items()}
 
     @cached_property
     def tokenizer(self) -> Tokenizer:

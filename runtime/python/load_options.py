@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 
 from llmc.runtime import _runtime
@@ -18,6 +19,7 @@ def load_options(
     cuda_library: str | None = None,
     cuda_graphs: bool = True,
     overlap: bool = True,
+    trace_file: str | os.PathLike[str] | None = None,
 ) -> _runtime.LoadOptions:
     """Raises ValueError for a choice that does not exist."""
     kv = kv_cache_config or KvCacheConfig()
@@ -37,6 +39,7 @@ def load_options(
     options.cuda_library = cuda_library
     options.cuda_graphs = cuda_graphs
     options.overlap = overlap
+    options.trace_file = os.fspath(trace_file) if trace_file is not None else None
     return options
 
 

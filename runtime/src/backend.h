@@ -2,6 +2,7 @@
 // What the runtime needs from a device. One backend runs host engines, one runs
 // GPU engines through the driver API.
 
+#include "device_times.h"
 #include "manifest.h"
 #include "mapped_file.h"
 #include "plan.h"
@@ -11,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -126,6 +128,12 @@ public:
   // the slot is used again.
   virtual void start_fetch(int slot, uint64_t address, size_t bytes) = 0;
   virtual const void *finish_fetch(int slot) = 0;
+
+  // From here on each step is timed on the device. device_times() of the step
+  // that used `slot` last, after finish_fetch(); nothing where there is no
+  // clock.
+  virtual void measure_device_times() {}
+  virtual std::optional<DeviceTimes> device_times(int) { return std::nullopt; }
 
   // Waits for all steps and returns an output in host memory, valid until the
   // next run.

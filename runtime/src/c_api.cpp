@@ -1,13 +1,9 @@
 // The C API: catches every exception and turns it into a status and a message.
 
+#include "c_guard.h"
 #include "c_params.h"
-#include "engine.h"
-#include "error.h"
 #include "load_model.h"
 
-struct llmc_engine {
-  std::unique_ptr<llmc::Engine> engine;
-};
 struct llmc_request {
   std::shared_ptr<llmc::RequestStream> stream;
 };
@@ -20,35 +16,18 @@ namespace {
 
 thread_local std::string last_error;
 
-llmc_status record(llmc_status status, const char *message) {
+using llmc::guarded;
+using llmc::require;
+
+} // namespace
+
+llmc_status llmc::record_error(llmc_status status, const char *message) {
   try {
     last_error = message;
   } catch (...) {
   }
   return status;
 }
-
-template <class F> llmc_status guarded(const F &body) {
-  try {
-    body();
-    return LLMC_OK;
-  } catch (const llmc::Error &error) {
-    return record(error.status(), error.what());
-  } catch (const std::bad_alloc &) {
-    return record(LLMC_OUT_OF_MEMORY, "out of host memory");
-  } catch (const std::exception &error) {
-    return record(LLMC_INTERNAL, error.what());
-  } catch (...) {
-    return record(LLMC_INTERNAL, "unknown exception");
-  }
-}
-
-void require(bool condition, const char *message) {
-  if (!condition)
-    llmc::fail(LLMC_INVALID_ARGUMENT, message);
-}
-
-} // namespace
 
 extern "C" {
 

@@ -3,6 +3,7 @@
 #include "backend.h"
 #include "cuda_driver.h"
 #include "cuda_graphs.h"
+#include "cuda_step_timer.h"
 #include "cuda_stream.h"
 #include "cuda_target.h"
 #include "cuda_timing.h"
@@ -61,6 +62,7 @@ public:
       driver_.cuMemFree_v2(address);
     for (void *address : pinned_)
       driver_.cuMemFreeHost(address);
+    timer_.reset();
     stream_.reset();
     driver_.cuDevicePrimaryCtxRelease_v2(device_);
   }
@@ -253,6 +255,8 @@ public:
   }
   void start_fetch(int slot, uint64_t address, size_t bytes) override {
     make_current();
+    if (timer_)
+      timer_->end(slot);
     copy_output(slots_[slot].output, address, bytes, slots_[slot].ready);
   }
   const void *finish_fetch(int slot) override {
@@ -260,6 +264,21 @@ public:
     if (Result result = stream_->wait(slots_[slot].ready))
       fail_step(result);
     return slots_[slot].output;
+  }
+
+  void measure_device_times() override {
+    make_current();
+    timer_.emplace(driver_, *stream_);
+  }
+  std::optional<DeviceTimes> device_times(int slot) override {
+    if (!timer_)
+      return std::nullopt;
+    try {
+      return timer_->read(slot);
+    } catch (
+        const Error &) { // the device has failed meanwhile: a step will say
+      return std::nullopt;
+    }
   }
 
   std::string why_lost() const override { return stream_->why_lost(); }
@@ -317,6 +336,8 @@ private:
   }
 
   void upload_inputs(const StepUpload &upload) {
+    if (timer_)
+      timer_->begin();
     check(driver_.cuMemcpyHtoDAsync_v2(step_block_.device, step_block_.staging,
                                        upload.bytes, *stream_),
           "cannot upload step inputs");
@@ -325,6 +346,8 @@ private:
       check(driver_.cuMemcpyDtoDAsync_v2(copy.target, copy.source, copy.bytes,
                                          *stream_),
             "cannot pass on the tokens of the step before");
+    if (timer_)
+      timer_->kernels();
   }
 
   void copy_output(void *target, uint64_t address, size_t bytes,
@@ -342,6 +365,7 @@ private:
   Device device_ = 0;
   Context context_ = nullptr;
   std::optional<WatchedStream> stream_;
+  std::optional<StepTimer> timer_;
   Marker staging_free_; // the last copy of step inputs is over
   Marker output_ready_;
   Slot slots_[2];

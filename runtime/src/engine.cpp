@@ -47,7 +47,9 @@ std::unique_ptr<Engine> Engine::load(const std::string &path,
   engine->executor_ = std::make_unique<Executor>(
       *engine->runner_, *engine->kv_cache_, engine->config_,
       engine->manifest_.model,
-      ExecutorOptions{.overlap = options.overlap != 0});
+      ExecutorOptions{.overlap = options.overlap != 0,
+                      .trace_file =
+                          options.trace_file ? options.trace_file : ""});
   return engine;
 }
 

@@ -32,6 +32,9 @@ public:
 
   llmc_engine_info info() const;
   llmc_engine_stats stats() const { return executor_->stats(); }
+  const Histogram &histogram(llmc_metric metric) const {
+    return executor_->histogram(metric);
+  }
 
 private:
   Engine() = default;

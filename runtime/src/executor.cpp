@@ -13,7 +13,7 @@ Executor::Executor(StepRunner &runner, KvCacheManager &kv_cache,
                    const ExecutorOptions &options)
     : runner_(runner), kv_cache_(kv_cache), scheduler_(config, kv_cache),
       model_(model), overlap_(options.overlap && runner.overlaps()),
-      sampler_(runner) {
+      sampler_(runner), monitor_(runner, options.trace_file) {
   publish_stats();
   thread_ = std::thread([this] { loop(); });
 }
@@ -28,6 +28,7 @@ Executor::~Executor() {
 }
 
 void Executor::submit(std::shared_ptr<Request> request, int max_waiting) {
+  request->times.submitted = Clock::now();
   {
     std::lock_guard lock(mutex_);
     if (max_waiting > 0 && published_.num_waiting >= max_waiting)
@@ -77,6 +78,7 @@ void Executor::publish_stats() {
   counters_.num_evictions = kv_cache_.pool().num_evictions();
   counters_.num_looked_up_tokens = kv_cache_.prefix_stats().looked_up_tokens;
   counters_.num_reused_tokens = kv_cache_.prefix_stats().reused_tokens;
+  counters_.host_seconds = monitor_.host_seconds();
   GraphStats graphs = runner_.graph_stats();
   counters_.num_graphs = graphs.num_graphs;
   counters_.graph_launches = graphs.num_launches;
@@ -95,7 +97,7 @@ void Executor::loop() {
       step();
     else if (in_flight_)
       complete_in_flight(); // of requests that were cancelled meanwhile
-    if (!in_flight_) { // no batch refers to requests that have ended
+    if (!in_flight_) {      // no batch refers to requests that have ended
       scheduler_.forget_removed();
       scheduler_.forget_removed();
     }

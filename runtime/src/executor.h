@@ -6,6 +6,7 @@
 #include "request.h"
 #include "row_sampler.h"
 #include "scheduler.h"
+#include "step_monitor.h"
 #include "step_runner.h"
 
 #include <condition_variable>
@@ -22,6 +23,7 @@ namespace llmc {
 struct ExecutorOptions {
   // Start a step while the one before runs, when the runner can.
   bool overlap = true;
+  std::string trace_file; // empty: none
 };
 
 class Executor {
@@ -39,6 +41,10 @@ public:
              const ForwardLimits &limits, float *logits);
 
   llmc_engine_stats stats() const;
+
+  const Histogram &histogram(llmc_metric metric) const {
+    return monitor_.histogram(metric);
+  }
 
   // For the streams of requests that are submitted here.
   std::shared_ptr<Attention> attention() const { return attention_; }
@@ -91,8 +97,9 @@ private:
   RowSampler sampler_;
   const Batch *in_flight_ = nullptr; // started, its tokens not known yet
   Clock::time_point busy_since_;     // the device has had work
-  std::vector<Emission> emissions_;  // only grows, so that a step allocates
-                                     // nothing
+  StepMonitor monitor_;
+  std::vector<Emission> emissions_; // only grows, so that a step allocates
+                                    // nothing
   std::vector<std::pair<RequestStream *, Error>> failed_;
   llmc_engine_stats counters_{}; // executor thread only
   const std::shared_ptr<Attention> attention_ = std::make_shared<Attention>(0);

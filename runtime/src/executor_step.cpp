@@ -18,6 +18,7 @@ namespace llmc {
 void Executor::step() {
   if (in_flight_ && in_flight_->needs_host)
     complete_in_flight();
+  monitor_.schedule_begins();
   const Batch &batch = scheduler_.schedule();
   if (batch.empty()) { // all that is left is in flight
     if (in_flight_)
@@ -36,6 +37,7 @@ void Executor::step() {
 // False: it could not be started, and its requests have failed.
 bool Executor::launch(const Batch &batch) {
   Clock::time_point start = Clock::now();
+  monitor_.launch_begins();
   try {
     sampler_.prepare(batch);
     runner_.run(batch, kv_cache_);
@@ -61,6 +63,7 @@ bool Executor::launch(const Batch &batch) {
     ++request.sequence.num_pending_tokens;
     request.pending_row = static_cast<int>(row);
   }
+  monitor_.launched(batch);
   return true;
 }
 
@@ -98,13 +101,16 @@ bool Executor::complete(const Batch &batch) {
   for (const auto &[stream, error] : failed_)
     stream->finish(LLMC_FINISH_ERROR, error);
   failed_.clear();
+  monitor_.emitted(batch, counters_);
   scheduler_.forget_removed();
   return true;
 }
 
 // Also for a step without output: it may have failed.
 void Executor::wait_for(const Batch &batch) {
+  monitor_.wait_begins(batch);
   runner_.wait(batch.slot);
+  monitor_.done(batch);
   Clock::time_point now = Clock::now();
   counters_.step_seconds +=
       std::chrono::duration<double>(now - busy_since_).count();
@@ -129,6 +135,7 @@ void Executor::append(Request &request, RowSampler::Outcome &outcome) {
   sequence.tokens[static_cast<size_t>(sequence.num_known_tokens())] = token.id;
   --sequence.num_pending_tokens;
   ++counters_.num_generated_tokens;
+  monitor_.has_token(request);
   llmc_finish finish = stop_reason(request, token.id);
   emissions_.push_back({request.stream.get(), std::move(token), finish});
   if (finish != LLMC_RUNNING)

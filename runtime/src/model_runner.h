@@ -53,6 +53,10 @@ public:
     return samples_on_device() && backend_->is_asynchronous();
   }
 
+  void measure_device_times() override { backend_->measure_device_times(); }
+  std::optional<DeviceTimes> device_times(int slot) override {
+    return backend_->device_times(slot);
+  }
   std::string why_lost() const override { return backend_->why_lost(); }
   GraphStats graph_stats() const override { return backend_->graph_stats(); }
   ThreadPool &thread_pool() override { return backend_->thread_pool(); }

@@ -95,6 +95,12 @@ struct Request {
       std::chrono::steady_clock::time_point::max();
   std::shared_ptr<RequestStream> stream;
 
+  // Kept by StepMonitor.
+  struct Times {
+    std::chrono::steady_clock::time_point submitted{}, last_token{};
+    bool started = false;
+  } times;
+
   // The scheduler's.
   State state = State::Waiting;
   int priority = 0;

@@ -4,8 +4,10 @@
 
 #include "backend.h"
 #include "batch.h"
+#include "device_times.h"
 #include "kv_cache_manager.h"
 
+#include <optional>
 #include <span>
 #include <string>
 
@@ -41,6 +43,10 @@ public:
 
   // Why nothing can be computed any more; empty while it can.
   virtual std::string why_lost() const { return {}; }
+
+  // See Backend.
+  virtual void measure_device_times() {}
+  virtual std::optional<DeviceTimes> device_times(int) { return std::nullopt; }
 
   virtual GraphStats graph_stats() const { return {}; }
   virtual ThreadPool &thread_pool() = 0; // for sampling on the host

@@ -105,8 +105,10 @@ typedef struct llmc_engine_options {
   int32_t overlap; /* 1 (the default): a step is prepared and started while the
                       one before runs, where the device samples; 0: not before
                       its tokens are known. Tokens are the same */
-  int32_t max_waiting; /* requests that may wait before further ones are
-                          refused; 0 = no limit */
+  const char *trace_file; /* each step is written there in Chrome's trace event
+                             format, replacing the file; NULL = none */
+  int32_t max_waiting;    /* requests that may wait before further ones are
+                             refused; 0 = no limit */
 } llmc_engine_options;
 
 LLMC_API llmc_engine_options llmc_engine_options_default(void);
@@ -155,12 +157,15 @@ typedef struct llmc_engine_stats {
                                 included */
   int64_t num_generated_tokens;
   int64_t num_preemptions;
-  double step_seconds;          /* time in plan executions since load */
-  double sample_seconds;        /* time in host sampling since load */
-  int64_t num_graphs;           /* decode steps recorded as CUDA graphs */
-  int64_t graph_launches;       /* steps that were replayed from one */
-  int64_t blocks_idle;          /* free blocks whose contents can be reused */
-  int64_t num_evictions;        /* idle blocks that were given to others */
+  double step_seconds;    /* time in plan executions since load */
+  double sample_seconds;  /* time in host sampling since load */
+  double host_seconds;    /* the host's work for steps beside the device's, see
+                             LLMC_METRIC_HOST; with overlap the device computes
+                             meanwhile */
+  int64_t num_graphs;     /* decode steps recorded as CUDA graphs */
+  int64_t graph_launches; /* steps that were replayed from one */
+  int64_t blocks_idle;    /* free blocks whose contents can be reused */
+  int64_t num_evictions;  /* idle blocks that were given to others */
   int64_t num_looked_up_tokens; /* of requests that started or resumed */
   int64_t num_reused_tokens;    /* of these, found in the cache */
   int64_t num_deadlines_missed;

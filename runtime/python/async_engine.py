@@ -83,7 +83,10 @@ class AsyncEngine:
         """
         form: dict[str, Any] = dict(prompt) if isinstance(prompt, Mapping) else {}
         form["prompt_token_ids"] = await self.encode(prompt)
-        stream = self._submit(form, sampling_params or SamplingParams(), priority, timeout)
+        params = sampling_params or SamplingParams()
+        if params.structured_outputs is not None:
+            params = await asyncio.to_thread(self.engine.with_grammar, params)
+        stream = self._submit(form, params, priority, timeout)
         try:
             while True:
                 news = await stream.news.get()

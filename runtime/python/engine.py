@@ -190,15 +190,20 @@ class Engine:
         # Token prompts work on engines without a tokenizer, unless something else is text.
         needs_text = text is not None or bool(params.stop_strings)
         tokenizer = self.tokenizer if needs_text or self._has_tokenizer else None
-        if params.structured_outputs is not None:
-            mask = self._grammars.compile(params.structured_outputs)
-            params = dataclasses.replace(params, structured_outputs=None, token_mask=mask)
+        params = self.with_grammar(params)
         options, guards = sampling_options(params, tokenizer)
         options.priority = priority
         options.timeout = timeout or 0.0
         options.cache_salt = _salt(prompt)
         request = self._native.submit(_int32(ids), mailbox, key, options)
         return RequestState(request, str(next(self._request_ids)), text, ids, params, tokenizer, guards)
+
+    def with_grammar(self, params: SamplingParams) -> SamplingParams:
+        """With the structured_outputs compiled, which may take a while. Such parameters serve one request only."""
+        if params.structured_outputs is None:
+            return params
+        mask = self._grammars.compile(params.structured_outputs)
+        return dataclasses.replace(params, structured_outputs=None, token_mask=mask)
 
     @cached_property
     def _grammars(self) -> GrammarCompiler:

@@ -43,4 +43,7 @@ class CompletionDelta:
     top_logprobs: list[dict[int, float]] | None = None
     finish_reason: FinishReason | None = None
     stop_reason: int | str | None = None
+    #: With the first tokens, as in RequestOutput.
+    prompt_logprobs: list[float | None] | None = None
+    prompt_top_logprobs: list[dict[int, float] | None] | None = None
     num_cached_tokens: int = 0  #: with the finish_reason: prompt tokens found in the cache

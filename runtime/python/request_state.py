@@ -53,10 +53,12 @@ class RequestState:
         if finish == _runtime.FINISH_ERROR:
             self.output.finished = True
             self._raise()
-        if self.params.prompt_logprobs is not None and self.output.prompt_logprobs is None and ids:
-            self._take_prompt_logprobs()
         wanted = self.params.logprobs
         delta = CompletionDelta("", [], None if wanted is None else [], [] if wanted else None)
+        if self.params.prompt_logprobs is not None and self.output.prompt_logprobs is None and ids:
+            self._take_prompt_logprobs()
+            delta.prompt_logprobs = self.output.prompt_logprobs
+            delta.prompt_top_logprobs = self.output.prompt_top_logprobs
         for i, id in enumerate(ids):
             delta.token_ids.append(id)
             if delta.logprobs is not None:

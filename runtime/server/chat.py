@@ -36,7 +36,7 @@ async def create_chat_completion(body: ChatRequest, request: Request) -> Respons
     ids = await encode(model, text, add_special_tokens=False)
     asked = body.max_completion_tokens if body.max_completion_tokens is not None else body.max_tokens
     length = room(model, len(ids), asked, state.config.default_max_tokens)
-    params = sampling_params(body, model, length, 0 if body.logprobs else None)
+    params = sampling_params(body, model, length, (body.top_logprobs or 0) if body.logprobs else None)
     tool_parser = model.tool_call_parser if tools else None
     parsers = [OutputParser(model.reasoning_parser, tool_parser, text) for _ in range(body.n)]
     work = ChatAnswer(body, Generation(state, model, [ids], [params], body), parsers)
@@ -65,8 +65,6 @@ def _offered(body: ChatRequest, model: ServedModel) -> list[Tool]:
             raise ApiError(
                 400, f"tool_choice names '{choice.function.name}'; the tools are {found}", param="tool_choice"
             )
-    if choice is not None and choice != "auto":
-        raise ApiError(400, 'this tool_choice is not supported yet: send "auto" or "none"', param="tool_choice")
     if model.tool_call_parser is None:
         raise ApiError(
             400,

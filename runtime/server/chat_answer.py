@@ -100,7 +100,7 @@ class ChatAnswer:
         if not news.logprobs:
             return None
         tokenizer = self.generation.model.tokenizer
-        return ChatLogprobs(content=chat_logprobs(tokenizer, news.token_ids, news.logprobs) or [])
+        return ChatLogprobs(content=chat_logprobs(tokenizer, news))
 
 
 def _add(message: AnswerMessage, part: Part) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
 
@@ -11,6 +12,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
 from starlette.responses import Response
 
+from llmc.runtime.outputs import CompletionDelta
 from llmc.runtime.tokenizer import Tokenizer
 from llmc.server.errors import ApiError
 from llmc.server.generation import ANSWERS, Generation, encode
@@ -32,11 +34,14 @@ async def create_completion(body: CompletionRequest, request: Request) -> Respon
     model = state.models.get(body.model)
     prompts = await _token_ids(body, model)
     default = state.config.default_max_tokens or _DEFAULT_MAX_TOKENS
-    logprobs = None if body.logprobs is None else 0
-    params = [
-        sampling_params(body, model, room(model, len(ids), body.max_tokens, default), logprobs) for ids in prompts
-    ]
-    work = _Work(body, Generation(state, model, prompts, params, body), await _echoes(body, model, prompts))
+    if body.max_tokens == 0 and not body.echo:
+        raise ApiError(400, "max_tokens: expected at least 1, or 0 with echo, found 0", param="max_tokens")
+    asked = None if body.max_tokens is None else max(body.max_tokens, 1)
+    params = [sampling_params(body, model, room(model, len(ids), asked, default), body.logprobs) for ids in prompts]
+    if body.echo and body.logprobs is not None:
+        params = [dataclasses.replace(one, prompt_logprobs=body.logprobs) for one in params]
+    generation = Generation(state, model, prompts, params, body, hide_output=body.max_tokens == 0)
+    work = _Work(body, generation, await _echoes(body, model, prompts))
     log = request.state.log
     if body.stream:
         return EventStream(work.events(log))
@@ -85,7 +90,16 @@ class _Work:
         model = self.generation.model
         tokenizer: Tokenizer | None = model.tokenizer if self.body.logprobs is not None else None
         n = self.generation.n
-        return [TextLogprobs(tokenizer, len(echo)) for echo in self.echoes for _ in range(n)]
+        return [TextLogprobs(tokenizer) for _ in self.echoes for _ in range(n)]
+
+    def _taken(self, source: TextLogprobs, index: int, news: CompletionDelta) -> CompletionLogprobs | None:
+        """Of the echoed prompt, where this is the first news, and of the new tokens."""
+        before = None
+        if news.prompt_logprobs is not None:
+            prompt = self.generation.prompts[index // self.generation.n]
+            before = source.take(prompt, news.prompt_logprobs, news.prompt_top_logprobs)
+        found = source.take(news.token_ids, news.logprobs, news.top_logprobs)
+        return found if before is None else _joined(before, found)
 
     async def answer(self) -> Completion:
         n = self.generation.n
@@ -96,7 +110,7 @@ class _Work:
                 choice = choices[index]
                 choice.text += news.text
                 choice.finish_reason, choice.stop_reason = news.finish_reason, news.stop_reason  # type: ignore[assignment]
-                found = logprobs[index].take(news.token_ids, news.logprobs)
+                found = self._taken(logprobs[index], index, news)
                 choice.logprobs = found if choice.logprobs is None else _joined(choice.logprobs, found)
         return self.head.model_copy(update={"choices": choices, "usage": self.generation.usage()})
 
@@ -115,7 +129,7 @@ class _Work:
                     choice = CompletionChoice(
                         index=index,
                         text=text,
-                        logprobs=logprobs[index].take(news.token_ids, news.logprobs),
+                        logprobs=self._taken(logprobs[index], index, news),
                         finish_reason=news.finish_reason,  # type: ignore[arg-type]
                         stop_reason=news.stop_reason,
                     )
@@ -132,4 +146,6 @@ def _joined(left: CompletionLogprobs, right: CompletionLogprobs | None) -> Compl
         left.tokens += right.tokens
         left.token_logprobs += right.token_logprobs
         left.text_offset += right.text_offset
+        if left.top_logprobs is not None and right.top_logprobs is not None:
+            left.top_logprobs += right.top_logprobs
     return left

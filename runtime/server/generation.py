@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 
 from llmc.runtime import SamplingParams
@@ -43,10 +44,12 @@ class Generation:
         prompts: Sequence[list[int]],
         params: Sequence[SamplingParams],
         body: Sampling,
+        hide_output: bool = False,
     ) -> None:
         self.state, self.model, self.body = state, model, body
         self.prompts, self.params = prompts, params
         self.n = body.n
+        self.hide_output = hide_output  # only the prompt's log probabilities are wanted
         self.generated = 0
         self.cached = 0
 
@@ -73,6 +76,10 @@ class Generation:
             async with contextlib.aclosing(source) as deltas:  # type: ignore[type-var]
                 async for delta in deltas:
                     watch.news(len(delta.token_ids))
+                    if self.hide_output:
+                        shown: list[float] | None = None if delta.logprobs is None else []
+                        delta = dataclasses.replace(delta, text="", token_ids=[], logprobs=shown, stop_reason=None)
+                        delta.finish_reason = "length" if delta.finish_reason == "stop" else delta.finish_reason
                     self.generated += len(delta.token_ids)
                     if delta.finish_reason == "abort":
                         raise ApiError(503, "the server is shutting down: ask again", code="shutting_down")

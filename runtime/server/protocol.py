@@ -26,6 +26,28 @@ class StreamOptions(Body):
     continuous_usage_stats: bool = False
 
 
+class JsonSchema(Body):
+    name: str | None = None
+    description: str | None = None
+    schema_: Annotated[dict[str, Any] | None, Field(alias="schema")] = None
+    strict: bool | None = None
+
+
+class ResponseFormat(Body):
+    type: Literal["text", "json_object", "json_schema"]
+    json_schema: JsonSchema | None = None
+
+
+class Structure(Body):
+    """Exactly one of these."""
+
+    json_: Annotated[str | dict[str, Any] | bool | None, Field(alias="json")] = None
+    json_object: bool | None = None
+    regex: str | None = None
+    choice: list[str] | None = None
+    grammar: str | None = None
+
+
 class Sampling(Body):
     """What completions and chat completions share."""
 
@@ -45,10 +67,16 @@ class Sampling(Body):
     stream_options: StreamOptions | None = None
     priority: Annotated[int, Field(ge=-100, le=100)] = 0
     cache_salt: Annotated[str, Field(min_length=1)] | None = None
-    # Honoured when they say what happens anyway, refused otherwise.
     frequency_penalty: Annotated[float, Field(ge=-2, le=2)] | None = None
     presence_penalty: Annotated[float, Field(ge=-2, le=2)] | None = None
-    logit_bias: dict[str, float] | None = None
+    repetition_penalty: Annotated[float, Field(gt=0)] | None = None
+    no_repeat_ngram_size: Annotated[int, Field(ge=0)] | None = None
+    min_tokens: Annotated[int, Field(ge=0)] = 0
+    logit_bias: dict[str, Annotated[float, Field(ge=-100, le=100)]] | None = None
+    bad_words: list[Annotated[str, Field(min_length=1)]] | None = None
+    allowed_token_ids: Annotated[TokenIds, Field(min_length=1)] | None = None
+    response_format: ResponseFormat | None = None
+    structured_outputs: Structure | None = None
     # They describe the caller.
     user: str | None = None
     metadata: dict[str, Any] | None = None
@@ -113,7 +141,6 @@ class ChatRequest(Sampling):
     tools: list[Tool] | None = None
     tool_choice: Literal["none", "auto", "required"] | NamedTool | None = None
     parallel_tool_calls: bool | None = None
-    response_format: dict[str, Any] | None = None
     reasoning_effort: str | None = None
     modalities: list[str] | None = None
 
@@ -153,11 +180,14 @@ class Completion(BaseModel):
     usage: Usage | None = None
 
 
-class TokenLogprob(BaseModel):
+class LikelyToken(BaseModel):
     token: str
     logprob: float
     bytes: list[int]
-    top_logprobs: list[dict[str, Any]] = []
+
+
+class TokenLogprob(LikelyToken):
+    top_logprobs: list[LikelyToken] = []
 
 
 class ChatLogprobs(BaseModel):

@@ -38,9 +38,9 @@ class Running:
 
 
 @contextlib.contextmanager
-def _running(engine, config: ServerConfig) -> Iterator[Running]:
+def running(engine, config: ServerConfig, **model) -> Iterator[Running]:
     with LLM(engine) as llm, socket.create_server(("127.0.0.1", 0)) as listener:
-        models = Models([ServedModel("toy", llm)])
+        models = Models([ServedModel("toy", llm, **model)])
         server = uvicorn.Server(uvicorn.Config(create_app(models, config), log_level="warning", lifespan="on"))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
@@ -61,7 +61,7 @@ def _running(engine, config: ServerConfig) -> Iterator[Running]:
 @pytest.fixture
 def serve(toy) -> Iterator[Callable[..., Running]]:  # noqa: F811
     with contextlib.ExitStack() as stack:
-        yield lambda engine=toy, **options: stack.enter_context(_running(engine, ServerConfig(**options)))
+        yield lambda engine=toy, **options: stack.enter_context(running(engine, ServerConfig(**options)))
 
 
 @pytest.fixture

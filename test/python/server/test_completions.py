@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from llmc.runtime import SamplingParams
@@ -37,16 +39,11 @@ def test_forms_of_prompts(server, prompt):
     assert [c.text for c in answer.choices] == [expected(server, one).text for one in several]
 
 
-def test_echo_and_logprobs(server):
-    answer = server.client.completions.create(
-        model="toy", prompt="hello", max_tokens=9, echo=True, logprobs=0, **GREEDY
-    )
-    [choice] = answer.choices
+def test_logprobs_of_the_chosen_tokens(server):
+    answer = server.client.completions.create(model="toy", prompt="hello", max_tokens=9, logprobs=0, **GREEDY)
     alone = expected(server, "hello", logprobs=0)
-    assert choice.text == "hello" + alone.text
-    assert choice.logprobs.token_logprobs == alone.logprobs
-    ids = [server.llm.tokenizer.backend.token_to_id(t) for t in choice.logprobs.tokens]
-    assert choice.logprobs.text_offset[0] == len("hello") and len(ids) == 9
+    assert answer.choices[0].logprobs.token_logprobs == alone.logprobs
+    assert answer.choices[0].logprobs.top_logprobs is None
 
 
 def test_streamed_equals_not_streamed(server):
@@ -145,3 +142,57 @@ def test_tokenize(server):
     assert server.http.post("/detokenize", json={"tokens": ids[1:]}).json() == {"prompt": "hello 😀"}
     chat = server.http.post("/tokenize", json={"messages": MESSAGES}).json()
     assert chat["tokens"] == server.llm.tokenizer.encode_chat(MESSAGES)
+
+
+def test_echo_with_logprobs_scores_the_prompt(server):
+    """What lm-eval asks for; also with no token of its own."""
+    params = SamplingParams(temperature=0, ignore_eos=True, max_tokens=3, logprobs=2, prompt_logprobs=2)
+    [alone] = server.llm.generate("hello", params)
+    scored = alone.prompt_logprobs + alone.outputs[0].logprobs
+    for max_tokens in (3, 1, 0):
+        [choice] = server.client.completions.create(
+            model="toy", prompt="hello", max_tokens=max_tokens, echo=True, logprobs=2, **GREEDY
+        ).choices
+        assert choice.logprobs.token_logprobs == scored[: 6 + max_tokens]
+        assert choice.logprobs.tokens[:3] == ["<bos>", "h", "e"]
+        assert choice.logprobs.text_offset[:4] == [0, 0, 1, 2]
+        assert choice.logprobs.top_logprobs[0] is None and choice.finish_reason == "length"
+        assert all(len(top) in (2, 3) for top in choice.logprobs.top_logprobs[1:])
+    answer = server.client.completions.create(model="toy", prompt="hello", max_tokens=0, echo=True)
+    assert (answer.choices[0].text, answer.usage.completion_tokens) == ("hello", 0)
+
+
+def test_rules_and_likely_tokens(server):
+    rules = {
+        "frequency_penalty": 1.5,
+        "presence_penalty": -0.5,
+        "logit_bias": {"7": 3},
+        "extra_body": {"min_tokens": 4, "bad_words": ["a"]},
+    }
+    answer = server.client.chat.completions.create(
+        model="toy", messages=MESSAGES, max_tokens=9, logprobs=True, top_logprobs=3, temperature=0, **rules
+    )
+    params = SamplingParams(
+        temperature=0, max_tokens=9, logprobs=3, frequency_penalty=1.5, presence_penalty=-0.5, logit_bias={7: 3.0},
+        min_tokens=4, bad_words=["a"],
+    )  # fmt: skip
+    alone = server.llm.chat(MESSAGES, params)[0].outputs[0]
+    [choice] = answer.choices
+    assert choice.message.content == alone.text
+    found = [[one.logprob for one in token.top_logprobs] for token in choice.logprobs.content]
+    assert found == [list(top.values()) for top in alone.top_logprobs]
+
+
+def test_structured_outputs(server):
+    def ask(**extra):
+        answer = server.client.chat.completions.create(
+            model="toy", messages=MESSAGES, max_tokens=60, temperature=2, seed=3, extra_body=extra
+        )
+        return answer.choices[0]
+
+    assert ask(structured_outputs={"choice": ["abc", "TQ"]}).message.content in ("abc", "TQ")
+    found = ask(structured_outputs={"regex": "[a-c]{3}: T"})
+    assert re.fullmatch("[a-c]{3}: T", found.message.content) and found.finish_reason == "stop"
+    assert ask(response_format={"type": "text"}).message.content
+    body = {"prompt": "a", "max_tokens": 20, "structured_outputs": {"choice": ["abc"]}}
+    assert server.http.post("/v1/completions", json=body).json()["choices"][0]["text"] == "abc"

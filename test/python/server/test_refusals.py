@@ -8,6 +8,9 @@ CHAT = "/v1/chat/completions"
 TEXT = "/v1/completions"
 MESSAGES = [{"role": "user", "content": "x"}]
 
+UNIQUE = {"structured_outputs": {"json": {"type": "array", "uniqueItems": True}}}
+TWICE = {"structured_outputs": {"regex": "a"}, "response_format": {"type": "json_object"}}
+
 BAD = [
     (TEXT, {}, 400, "prompt: Field required"),
     (TEXT, {"prompt": []}, 400, "found an empty list"),
@@ -30,7 +33,18 @@ BAD = [
     (CHAT, {"messages": [{"role": "robot", "content": "x"}]}, 400, "messages.0.role"),
     (CHAT, {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}]}, 400, "type"),
     (CHAT, {"messages": MESSAGES, "top_logprobs": 2}, 400, "top_logprobs needs logprobs=true"),
-    (CHAT, {"messages": MESSAGES, "response_format": {"type": "json_object"}}, 400, "response_format"),
+    (CHAT, {"messages": MESSAGES, "response_format": {"type": "json_schema"}}, 400, "expected json_schema"),
+    (CHAT, {"messages": MESSAGES, "response_format": {"type": "yaml"}}, 400, "response_format.type"),
+    (CHAT, {"messages": MESSAGES, "structured_outputs": {}}, 400, "expected one of json"),
+    (CHAT, {"messages": MESSAGES, "structured_outputs": {"regex": "(a"}}, 400, "unclosed group"),
+    (CHAT, {"messages": MESSAGES, **UNIQUE}, 400, "uniqueItems"),
+    (TEXT, {"prompt": "a", **TWICE}, 400, "exclude"),
+    (TEXT, {"prompt": "a", "structured_outputs": {"regex": "a"}, "ignore_eos": True}, 400, "exclude each other"),
+    (TEXT, {"prompt": "a", "logit_bias": {"x": 1}}, 400, "logit_bias"),
+    (TEXT, {"prompt": "a", "logit_bias": {"64": 1}}, 400, "logit_bias"),
+    (TEXT, {"prompt": "a", "presence_penalty": 3}, 400, "presence_penalty"),
+    (TEXT, {"prompt": "a", "logprobs": 21}, 400, "logprobs"),
+    (TEXT, {"prompt": "a", "max_tokens": 0}, 400, "or 0 with echo"),
     (CHAT, {"messages": MESSAGES, "tools": [{"type": "function"}]}, 400, "tools"),
     ("/tokenize", {"messages": [{"role": "user"}]}, 400, "the chat template refuses these messages"),
     (TEXT, {"prompt": "a", "max_tokens": "5"}, 400, "max_tokens: Input should be a valid integer"),

@@ -7,12 +7,15 @@ import random
 
 import openai
 import pytest
+from server.conftest import running
 
 from llmc.runtime.outputs import CompletionDelta
+from llmc.server import ServerConfig
 
 CALL = '<tool_call>\n{"name": "weather", "arguments": {"city": "Z\u00fcrich"}}\n</tool_call>'
 ANSWER = f"<think>\nHm.\n</think>\n\nI look.\n{CALL}\n{CALL}"
 TOOLS = [{"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}]
+CITIES = ["Bern", "Z\u00fcrich"]
 MESSAGES = [{"role": "user", "content": "how is it"}]
 
 
@@ -112,3 +115,33 @@ def test_refusals(scripted):
     ):
         with pytest.raises(openai.BadRequestError, match=message):
             server.client.chat.completions.create(**ask, **extra)
+
+
+@pytest.mark.slow
+def test_a_required_call_follows_the_schema(smollm2_host_engine):
+    """SmolLM2 knows no tools; the grammar makes it call one all the same."""
+    parameters = {
+        "type": "object",
+        "properties": {"city": {"enum": CITIES}, "days": {"type": "integer", "minimum": 1, "maximum": 9}},
+        "required": ["city", "days"],
+        "additionalProperties": False,
+    }
+    nothing = {"type": "object", "properties": {}, "additionalProperties": False}
+    tools = [
+        {"type": "function", "function": {"name": "weather", "parameters": parameters}},
+        {"type": "function", "function": {"name": "clock", "parameters": nothing}},
+    ]
+    for form in ("hermes", "llama3_json"):
+        with running(smollm2_host_engine, ServerConfig(), tool_call_parser=form) as server:
+            for choice in ("required", {"type": "function", "function": {"name": "weather"}}):
+                ask = {"model": "toy", "messages": MESSAGES, "tools": tools, "tool_choice": choice, "seed": 1}
+                [answer] = server.client.chat.completions.create(**ask).choices
+                assert answer.message.tool_calls, answer
+                [call] = answer.message.tool_calls
+                assert answer.finish_reason == "tool_calls" and not answer.message.content
+                arguments = json.loads(call.function.arguments)
+                if call.function.name == "weather":
+                    assert arguments["city"] in CITIES and 1 <= arguments["days"] <= 9
+                else:
+                    assert choice == "required" and call.function.name == "clock"
+                assert streamed(server.client, **ask)[2] == [(call.function.name, arguments)]

@@ -37,6 +37,7 @@ void bind_load_options(nb::module_ &m) {
   field<int>(c, "policy", &Options::policy);
   field<int>(c, "verify_weights", &Options::verify_weights);
   c.def_rw("cuda_library", &LoadOptions::cuda_library, nb::arg().none());
+  field<double>(c, "stall_seconds", &Options::stall_seconds);
   c.def_rw("trace_file", &LoadOptions::trace_file, nb::arg().none());
   field<bool>(c, "cuda_graphs", &Options::cuda_graphs);
   field<bool>(c, "enable_block_reuse", &Options::enable_block_reuse);

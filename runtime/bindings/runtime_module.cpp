@@ -224,6 +224,11 @@ public:
     return out;
   }
 
+  // Empty, or why no request can be served.
+  std::string health() const {
+    return llmc_engine_check_health(engine_) ? llmc_last_error() : "";
+  }
+
   // Name -> {sum, buckets: [(upper bound, count)]}, of those that are not
   // empty.
   nb::dict histograms() const {
@@ -384,6 +389,7 @@ NB_MODULE(_runtime, m) {
       .def("info", &Engine::info)
       .def("stats", &Engine::stats)
       .def("histograms", &Engine::histograms)
+      .def("health", &Engine::health)
       .def("submit", &Engine::submit, "prompt"_a, "mailbox"_a, "key"_a,
            "options"_a)
       .def("forward", &Engine::forward, "tokens"_a, "lengths"_a,

@@ -39,6 +39,7 @@ class Engine:
     """Thread-safe: requests of all threads share the same batches.
 
     ``trace_file`` gets each step in Chrome's trace event format, for ui.perfetto.dev; it is whole after close().
+    When a step does not end for ``stall_seconds`` its requests fail (0: 60 on a GPU, 600 on the host; < 0: never).
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class Engine:
         cuda_graphs: bool = True,
         overlap: bool = True,
         trace_file: str | os.PathLike[str] | None = None,
+        stall_seconds: float = 0.0,
     ) -> None:
         self.path = Path(path)
         self._native = _runtime.Engine(
@@ -68,6 +70,7 @@ class Engine:
                 cuda_graphs=cuda_graphs,
                 overlap=overlap,
                 trace_file=trace_file,
+                stall_seconds=stall_seconds,
             ),
         )
         self._request_ids = itertools.count()
@@ -91,6 +94,11 @@ class Engine:
     def stats(self) -> dict[str, Any]:
         """Counters since load; see llmc_engine_stats in llmc.h."""
         return self._native.stats()
+
+    @property
+    def health(self) -> str:
+        """Empty while requests can be served, else why not."""
+        return self._native.health()
 
     @property
     def histograms(self) -> dict[str, Histogram]:

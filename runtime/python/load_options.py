@@ -20,6 +20,7 @@ def load_options(
     cuda_graphs: bool = True,
     overlap: bool = True,
     trace_file: str | os.PathLike[str] | None = None,
+    stall_seconds: float = 0.0,
 ) -> _runtime.LoadOptions:
     """Raises ValueError for a choice that does not exist."""
     kv = kv_cache_config or KvCacheConfig()
@@ -39,6 +40,7 @@ def load_options(
     options.cuda_library = cuda_library
     options.cuda_graphs = cuda_graphs
     options.overlap = overlap
+    options.stall_seconds = stall_seconds
     options.trace_file = os.fspath(trace_file) if trace_file is not None else None
     return options
 

@@ -39,8 +39,7 @@ public:
            " does not exist: this machine has ", count, " GPUs");
     check(driver_.cuDeviceGet(&device_, options.device), "cannot open the GPU");
     check_target(driver_, device_, target);
-    check(driver_.cuDevicePrimaryCtxRetain(&context_, device_),
-          "cannot open a context on the GPU");
+    context_.emplace(driver_, device_);
     make_current();
     stream_.emplace(driver_, options.stall_seconds);
     staging_free_ = stream_->make_marker();
@@ -50,11 +49,11 @@ public:
   }
 
   ~CudaBackend() override {
-    if (!context_)
-      return;
-    driver_.cuCtxSetCurrent(context_);
-    if (stream_ && is_stalled())
+    driver_.cuCtxSetCurrent(*context_);
+    if (is_stalled()) {
+      context_->keep();
       return; // to give anything back would wait for it
+    }
     graphs_.clear();
     for (Module module : modules_)
       driver_.cuModuleUnload(module);
@@ -62,9 +61,6 @@ public:
       driver_.cuMemFree_v2(address);
     for (void *address : pinned_)
       driver_.cuMemFreeHost(address);
-    timer_.reset();
-    stream_.reset();
-    driver_.cuDevicePrimaryCtxRelease_v2(device_);
   }
 
   size_t free_memory() override {
@@ -148,12 +144,14 @@ public:
   const void *load_kernel(const Kernel &kernel) override {
     make_current();
     Function function = nullptr;
-    if (driver_.cuModuleGetFunction(
-            &function, modules_.at(static_cast<size_t>(kernel.code)),
-            kernel.entry.c_str()))
+    Result result = driver_.cuModuleGetFunction(
+        &function, modules_.at(static_cast<size_t>(kernel.code)),
+        kernel.entry.c_str());
+    if (result == kNotFound)
       fail(LLMC_BAD_ENGINE, "kernel ", kernel.name,
            ": its code has no function ", kernel.entry,
            "; recompile the engine");
+    check(result, concat("cannot load kernel ", kernel.name));
     if (kernel.shared_bytes > 0)
       check(driver_.cuFuncSetAttribute(function, kMaxDynamicSharedSize,
                                        static_cast<int>(kernel.shared_bytes)),
@@ -310,7 +308,7 @@ private:
          "; CUDA_LAUNCH_BLOCKING=1 names the kernel at fault");
   }
   void make_current() {
-    check(driver_.cuCtxSetCurrent(context_),
+    check(driver_.cuCtxSetCurrent(*context_),
           "cannot use the GPU from this thread");
   }
 
@@ -363,7 +361,8 @@ private:
   const bool use_graphs_;
   ThreadPool pool_;
   Device device_ = 0;
-  Context context_ = nullptr;
+  // In this order, so that the last goes first.
+  std::optional<PrimaryContext> context_;
   std::optional<WatchedStream> stream_;
   std::optional<StepTimer> timer_;
   Marker staging_free_; // the last copy of step inputs is over

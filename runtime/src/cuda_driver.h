@@ -9,7 +9,7 @@
 namespace llmc::cuda {
 
 using Result = int; // CUresult; 0 is success
-inline constexpr Result kNotReady = 600;
+inline constexpr Result kNotFound = 500, kNotReady = 600;
 using Device = int;
 using DevicePtr = unsigned long long;
 struct ContextOpaque;

@@ -15,6 +15,28 @@ struct Marker {
   bool recorded = false;
 };
 
+// The device's primary context, which other libraries of the process may share.
+class PrimaryContext {
+public:
+  PrimaryContext(const Driver &driver, Device device)
+      : driver_(driver), device_(device) {
+    driver_.check(driver_.cuDevicePrimaryCtxRetain(&context_, device_),
+                  "cannot open a context on the GPU");
+  }
+  ~PrimaryContext() {
+    if (context_)
+      driver_.cuDevicePrimaryCtxRelease_v2(device_);
+  }
+  PrimaryContext(const PrimaryContext &) = delete;
+  operator Context() const { return context_; }
+  void keep() { context_ = nullptr; } // for ever
+
+private:
+  const Driver &driver_;
+  const Device device_;
+  Context context_ = nullptr;
+};
+
 class WatchedStream {
 public:
   // Waits of more than `stall_seconds` fail; 0: never. The context is current.

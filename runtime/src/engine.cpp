@@ -47,9 +47,12 @@ std::unique_ptr<Engine> Engine::load(const std::string &path,
   engine->executor_ = std::make_unique<Executor>(
       *engine->runner_, *engine->kv_cache_, engine->config_,
       engine->manifest_.model,
-      ExecutorOptions{.overlap = options.overlap != 0,
-                      .trace_file =
-                          options.trace_file ? options.trace_file : ""});
+      ExecutorOptions{
+          .overlap = options.overlap != 0,
+          .trace_file = options.trace_file ? options.trace_file : "",
+          // Later than a backend that watches its device.
+          .stall_seconds =
+              1.25 * stall_seconds(engine->manifest_.target, options)});
   return engine;
 }
 

@@ -32,6 +32,7 @@ public:
 
   llmc_engine_info info() const;
   llmc_engine_stats stats() const { return executor_->stats(); }
+  void check_health() const { executor_->check_health(); }
   const Histogram &histogram(llmc_metric metric) const {
     return executor_->histogram(metric);
   }

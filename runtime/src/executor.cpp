@@ -13,7 +13,9 @@ Executor::Executor(StepRunner &runner, KvCacheManager &kv_cache,
                    const ExecutorOptions &options)
     : runner_(runner), kv_cache_(kv_cache), scheduler_(config, kv_cache),
       model_(model), overlap_(options.overlap && runner.overlaps()),
-      sampler_(runner), monitor_(runner, options.trace_file) {
+      sampler_(runner), monitor_(runner, options.trace_file),
+      watchdog_(options.stall_seconds,
+                [this](double seconds) { on_stall(seconds); }) {
   publish_stats();
   thread_ = std::thread([this] { loop(); });
 }
@@ -31,10 +33,12 @@ void Executor::submit(std::shared_ptr<Request> request, int max_waiting) {
   request->times.submitted = Clock::now();
   {
     std::lock_guard lock(mutex_);
+    check_usable();
     if (max_waiting > 0 && published_.num_waiting >= max_waiting)
       fail(LLMC_REFUSED, published_.num_waiting,
            " requests wait already, max_waiting is ", max_waiting,
            "; try again later");
+    remember(request->stream);
     incoming_.push_back(std::move(request));
     ++published_
           .num_waiting; // visible at once, not only after the running step
@@ -57,6 +61,7 @@ void Executor::score(std::span<const ForwardSequence> sequences,
     std::lock_guard lock(mutex_);
     if (stop_)
       fail(LLMC_SHUT_DOWN, "the engine is closing");
+    check_usable();
     score_jobs_.push_back(job);
   }
   wake_.notify_all();
@@ -89,6 +94,14 @@ void Executor::publish_stats() {
 }
 
 void Executor::loop() {
+  try {
+    serve();
+  } catch (const std::exception &error) {
+    give_up(as_error(error));
+  }
+}
+
+void Executor::serve() {
   while (wait_for_work()) {
     follow_callers();
     end_late();
@@ -97,7 +110,9 @@ void Executor::loop() {
       step();
     else if (in_flight_)
       complete_in_flight(); // of requests that were cancelled meanwhile
-    if (!in_flight_) {      // no batch refers to requests that have ended
+    if (std::string reason = runner_.why_lost(); !reason.empty())
+      fail(LLMC_DEVICE_ERROR, "the device cannot be used any more: ", reason);
+    if (!in_flight_) { // no batch refers to requests that have ended
       scheduler_.forget_removed();
       scheduler_.forget_removed();
     }
@@ -107,10 +122,14 @@ void Executor::loop() {
 
 bool Executor::wait_for_work() {
   std::unique_lock lock(mutex_);
+  monitor_.enter("waiting for requests");
+  watchdog_.idle();
+  stalled_.clear(); // whatever the watchdog said
   wake_.wait(lock, [&] {
     return stop_ || !incoming_.empty() || !score_jobs_.empty() ||
            scheduler_.has_work() || in_flight_;
   });
+  watchdog_.busy();
   for (auto &request : incoming_) {
     request->priority = request->stream->priority();
     next_deadline_ = std::min(next_deadline_, request->deadline);
@@ -192,6 +211,7 @@ void Executor::run_score_jobs() {
     if (in_flight_)
       complete_in_flight();
     try {
+      monitor_.enter("scoring");
       Stopwatch watch(counters_.step_seconds);
       forward(job->sequences, job->limits, runner_, kv_cache_, job->logits);
       publish_stats();
@@ -202,7 +222,7 @@ void Executor::run_score_jobs() {
   }
 }
 
-void Executor::end_all() {
+void Executor::end_all(const std::optional<Error> &error) {
   std::vector<std::shared_ptr<Request>> all(scheduler_.running().begin(),
                                             scheduler_.running().end());
   all.insert(all.end(), scheduler_.waiting().begin(),
@@ -217,10 +237,11 @@ void Executor::end_all() {
   }
   publish_stats();
   for (const auto &request : all)
-    request->stream->finish(LLMC_FINISH_CANCELLED);
+    request->stream->finish(error ? LLMC_FINISH_ERROR : LLMC_FINISH_CANCELLED,
+                            error);
   for (const auto &job : jobs)
     job->done.set_exception(std::make_exception_ptr(
-        Error(LLMC_SHUT_DOWN, "the engine is closing")));
+        error ? *error : Error(LLMC_SHUT_DOWN, "the engine is closing")));
 }
 
 } // namespace llmc

@@ -8,6 +8,7 @@
 #include "scheduler.h"
 #include "step_monitor.h"
 #include "step_runner.h"
+#include "watchdog.h"
 
 #include <condition_variable>
 #include <deque>
@@ -15,6 +16,7 @@
 #include <initializer_list>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -24,6 +26,8 @@ struct ExecutorOptions {
   // Start a step while the one before runs, when the runner can.
   bool overlap = true;
   std::string trace_file; // empty: none
+  // Requests fail when nothing moves for so long; 0: never.
+  double stall_seconds = 0;
 };
 
 class Executor {
@@ -41,6 +45,9 @@ public:
              const ForwardLimits &limits, float *logits);
 
   llmc_engine_stats stats() const;
+
+  // Throws why no request can be served at the moment, or any more.
+  void check_health() const;
 
   const Histogram &histogram(llmc_metric metric) const {
     return monitor_.histogram(metric);
@@ -66,6 +73,7 @@ private:
   };
 
   void loop();
+  void serve();
   bool wait_for_work(); // false: stop
   void follow_callers();
   void end_late();
@@ -86,7 +94,13 @@ private:
   static Request &request_of(const Batch &batch, size_t row);
   static Error as_error(const std::exception &error);
 
-  void end_all();
+  // executor_health.cpp
+  void check_usable() const;
+  void remember(const std::shared_ptr<RequestStream> &stream);
+  void give_up(const Error &error);
+  void on_stall(double seconds);
+
+  void end_all(const std::optional<Error> &error = std::nullopt);
   void publish_stats();
 
   StepRunner &runner_;
@@ -113,6 +127,12 @@ private:
   std::deque<std::shared_ptr<Request>> incoming_;
   std::deque<std::shared_ptr<ScoreJob>> score_jobs_;
   llmc_engine_stats published_{};
+  std::vector<std::weak_ptr<RequestStream>> streams_; // of unfinished requests
+  size_t max_streams_ = 64; // then those that have ended are forgotten
+  std::optional<Error> lost_;
+  std::string stalled_, last_error_; // empty: it moves; of the last failed step
+
+  Watchdog watchdog_;
 
   std::thread thread_; // last: it uses all of the above
 };

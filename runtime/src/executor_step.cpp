@@ -186,6 +186,10 @@ void Executor::fail_batches(std::initializer_list<const Batch *> batches,
   // A device may report the failure of an earlier step only now.
   kv_cache_.forget_prefixes();
   publish_stats();
+  {
+    std::lock_guard lock(mutex_);
+    last_error_ = error.what();
+  }
   for (const auto &stream : streams)
     stream->finish(LLMC_FINISH_ERROR, error);
 }

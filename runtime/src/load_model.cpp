@@ -19,7 +19,8 @@ std::unique_ptr<Backend> make_backend(const TargetInfo &target,
   return make_cuda_backend(
       target, {.device = options.device,
                .library = options.cuda_library ? options.cuda_library : "",
-               .graphs = options.cuda_graphs != 0});
+               .graphs = options.cuda_graphs != 0,
+               .stall_seconds = stall_seconds(target, options)});
 }
 
 bool wants_verification(llmc_verify verify, const Manifest &manifest) {
@@ -32,6 +33,14 @@ bool wants_verification(llmc_verify verify, const Manifest &manifest) {
 }
 
 } // namespace
+
+// A host engine may compute a long prompt for minutes.
+double stall_seconds(const TargetInfo &target,
+                     const llmc_engine_options &options) {
+  if (options.stall_seconds != 0)
+    return std::max(options.stall_seconds, 0.0);
+  return target.name == "host" ? 600 : 60;
+}
 
 int narrowed(const char *name, int wanted, int limit) {
   if (wanted < 0)

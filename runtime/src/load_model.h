@@ -17,6 +17,10 @@ struct LoadedModel {
   std::unique_ptr<ModelRunner> runner;
 };
 
+// What is in force of the option of this name; 0: never.
+double stall_seconds(const TargetInfo &target,
+                     const llmc_engine_options &options);
+
 // What is in force of an option that may narrow a limit; 0 leaves the limit.
 // Throws LLMC_INVALID_ARGUMENT.
 int narrowed(const char *name, int wanted, int limit);

@@ -45,3 +45,10 @@ extern "C" llmc_status llmc_engine_get_histogram(const llmc_engine *engine,
     out->sum = found.sum();
   });
 }
+
+extern "C" llmc_status llmc_engine_check_health(const llmc_engine *engine) {
+  return llmc::guarded([&] {
+    llmc::require(engine, "llmc_engine_check_health: engine must not be NULL");
+    engine->engine->check_health();
+  });
+}

@@ -2,25 +2,46 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 namespace llmc {
 
+// Nothing comes after the end, which another thread may have set.
 void RequestStream::push(OutputToken token, llmc_finish finish) {
-  if (callback_) {
-    if (finish != LLMC_RUNNING) {
-      std::lock_guard lock(mutex_);
-      finish_ = finish;
-    }
-    llmc_token view = token.view();
-    callback_(user_, &view, 1, finish);
-    if (finish == LLMC_RUNNING)
-      return; // who waits, waits for the end
-  } else {
+  {
     std::lock_guard lock(mutex_);
-    tokens_.push_back(std::move(token));
+    if (finish_ != LLMC_RUNNING)
+      return;
     finish_ = finish;
+    if (!callback_)
+      tokens_.push_back(std::move(token));
+  }
+  if (callback_) {
+    if (in_callback_.test_and_set())
+      return; // it is being told the end
+    if (!end_told_) {
+      end_told_ = finish != LLMC_RUNNING;
+      llmc_token view = token.view();
+      callback_(user_, &view, 1, finish);
+    }
+    in_callback_.clear();
+    if (finish == LLMC_RUNNING) { // who waits, waits for the end
+      if (has_ended())            // while the callback ran
+        tell_end();
+      return;
+    }
   }
   ready_.notify_all();
+}
+
+// To the callback, once. When it runs just now, for another thread, that thread
+// sees the end as soon as the callback returns.
+void RequestStream::tell_end() {
+  if (in_callback_.test_and_set())
+    return;
+  if (!std::exchange(end_told_, true))
+    callback_(user_, nullptr, 0, finish_);
+  in_callback_.clear();
 }
 
 void RequestStream::set_prompt_logprobs(std::vector<OutputToken> tokens) {
@@ -44,7 +65,7 @@ void RequestStream::finish(llmc_finish reason, std::optional<Error> error) {
     error_ = std::move(error);
   }
   if (callback_)
-    callback_(user_, nullptr, 0, reason);
+    tell_end();
   ready_.notify_all();
 }
 

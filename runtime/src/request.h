@@ -33,7 +33,10 @@ public:
   // Executor side.
   void push(OutputToken token,
             llmc_finish finish); // LLMC_RUNNING: more will come
+  // Also from another thread, when the executor stands still. Harmless after
+  // the end.
   void finish(llmc_finish reason, std::optional<Error> error = std::nullopt);
+  bool has_ended() const { return finish_ != LLMC_RUNNING; }
   bool cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
   int priority() const { return priority_.load(std::memory_order_relaxed); }
 
@@ -56,6 +59,7 @@ public:
   }
 
 private:
+  void tell_end();
   void call_attention() {
     if (attention_)
       ++*attention_;
@@ -67,8 +71,10 @@ private:
   std::vector<OutputToken> handed_out_; // by the last next()
   std::vector<OutputToken> prompt_;
   std::vector<llmc_token> prompt_views_;
-  llmc_finish finish_ = LLMC_RUNNING;
+  std::atomic<llmc_finish> finish_{LLMC_RUNNING}; // changes under mutex_
   std::optional<Error> error_;
+  std::atomic_flag in_callback_; // whoever sets it may call the callback
+  bool end_told_ = false;        // to the callback; guarded by the flag
   std::atomic<bool> cancelled_{false};
   std::atomic<int> priority_{0};
   std::atomic<int> reused_tokens_{-1};

@@ -27,6 +27,7 @@ void StepMonitor::launched(const Batch &batch) {
 }
 
 void StepMonitor::done(const Batch &batch) {
+  phase_ = "handing out tokens";
   Step &here = step(batch);
   here.done = Clock::now();
   // The device goes from step to step: a step that was queued behind another

@@ -10,6 +10,7 @@
 #include "trace_writer.h"
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <string>
@@ -25,13 +26,26 @@ public:
   StepMonitor(StepRunner &runner, const std::string &trace_file);
 
   // In this order for each step; at most two at a time. The executor's thread.
-  void schedule_begins() { begin_ = Clock::now(); }
-  void launch_begins() { scheduled_ = Clock::now(); }
+  void schedule_begins() {
+    phase_ = "scheduling a step";
+    begin_ = Clock::now();
+  }
+  void launch_begins() {
+    phase_ = "starting a step";
+    scheduled_ = Clock::now();
+  }
   void launched(const Batch &batch);
-  void wait_begins(const Batch &batch) { step(batch).waiting = Clock::now(); }
+  void wait_begins(const Batch &batch) {
+    phase_ = "waiting for a step";
+    step(batch).waiting = Clock::now();
+  }
   void done(const Batch &batch);
   void has_token(Request &request); // of the step that was done last
   void emitted(const Batch &batch, const llmc_engine_stats &stats);
+
+  // Where the executor is; any thread may ask.
+  const char *phase() const { return phase_; }
+  void enter(const char *phase) { phase_ = phase; }
 
   double host_seconds() const { return host_seconds_; } // of all steps
 
@@ -57,6 +71,7 @@ private:
                    const llmc_engine_stats &stats);
 
   StepRunner &runner_;
+  std::atomic<const char *> phase_{"its start"};
   std::array<Histogram, LLMC_NUM_METRICS> histograms_;
   std::unique_ptr<TraceWriter> trace_;
   Step steps_[2];

@@ -105,6 +105,9 @@ typedef struct llmc_engine_options {
   int32_t overlap; /* 1 (the default): a step is prepared and started while the
                       one before runs, where the device samples; 0: not before
                       its tokens are known. Tokens are the same */
+  double stall_seconds;   /* when a step does not end for so long its requests
+                             fail and health says so; 0 = 60 on a GPU, 600 on the
+                             host; negative = never */
   const char *trace_file; /* each step is written there in Chrome's trace event
                              format, replacing the file; NULL = none */
   int32_t max_waiting;    /* requests that may wait before further ones are

@@ -9,6 +9,12 @@
 extern "C" {
 #endif
 
+/* LLMC_OK while requests can be served. Otherwise the kind of failure, and
+ * llmc_last_error() has the reason: the device is lost and the engine must be
+ * loaded again, it has not moved for stall_seconds, or its last steps failed.
+ */
+LLMC_API llmc_status llmc_engine_check_health(const llmc_engine *engine);
+
 typedef enum llmc_metric {
   LLMC_METRIC_QUEUE = 0,       /* from submit to the first step of a request */
   LLMC_METRIC_FIRST_TOKEN = 1, /* from submit to its first token */

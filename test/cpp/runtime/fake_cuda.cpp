@@ -58,8 +58,10 @@ Result result_of(const char *function) {
       std::strcmp(state.fail_function, function) == 0 &&
       state.fail_after-- <= 0) {
     state.fail_function = nullptr;
-    if (poisons(state.fail_result))
+    if (poisons(state.fail_result)) {
       sticky = state.fail_result;
+      queue.clear(); // what was queued is never done
+    }
     return state.fail_result;
   }
   return sticky;

@@ -1,0 +1,371 @@
+// What happens when something breaks: no crash, no leak, every request ends
+// once, what it got is the beginning of its output, and health tells the truth.
+#include "fake_gpu.h"
+#include "null_runner.h"
+
+#include <algorithm>
+#include <new>
+#include <random>
+#include <thread>
+
+using namespace llmc;
+using namespace llmc::test;
+
+namespace {
+
+template <class T> std::string health(const T &engine) {
+  try {
+    engine.check_health();
+    return "";
+  } catch (const Error &error) {
+    return error.what();
+  }
+}
+
+// Ends with an error and has the beginning of `right` until then.
+std::string failure_of(RequestStream &stream, const Tokens &right) {
+  Tokens got;
+  try {
+    llmc_finish finish = LLMC_RUNNING;
+    while (finish == LLMC_RUNNING) {
+      llmc_token token;
+      if (stream.next(&token, 1, 30, finish))
+        got.push_back(token.id);
+    }
+    CHECK(false); // no error
+    return "";
+  } catch (const Error &error) {
+    CHECK(got.size() <= right.size());
+    CHECK(std::equal(got.begin(), got.end(), right.begin()));
+    return error.what();
+  }
+}
+
+Tokens output_of(const std::string &path, const Tokens &prompt, int count) {
+  return read_all(*Engine::load(path, options())
+                       ->submit(prompt, greedy(count), nullptr, nullptr));
+}
+
+std::shared_ptr<Request> make_request(Executor &executor, int prompt,
+                                      int output,
+                                      llmc_token_callback callback = nullptr,
+                                      void *user = nullptr) {
+  auto request = std::make_shared<Request>();
+  request->sequence.tokens.assign(static_cast<size_t>(prompt), 1);
+  request->sequence.num_prompt_tokens = prompt;
+  request->params.ignore_eos = true;
+  request->max_total_tokens = prompt + output;
+  request->stream =
+      std::make_shared<RequestStream>(callback, user, executor.attention());
+  return request;
+}
+
+} // namespace
+
+// Whatever call of the driver fails while loading, and how late.
+TEST(a_failure_of_any_call_while_loading_leaks_nothing) {
+  ToyEngine gpu(sampling);
+  for (const char *function :
+       {"cuMemAlloc_v2", "cuMemHostAlloc", "cuMemsetD8Async", "cuEventCreate",
+        "cuStreamCreate", "cuMemcpyHtoDAsync_v2", "cuModuleLoadData",
+        "cuModuleGetFunction", "cuCtxSetCurrent", "cuMemGetInfo_v2"}) {
+    int failures = 0;
+    for (int after = 0; after < 30; ++after) {
+      Failure failure(function, 2, after);
+      try {
+        Engine::load(gpu.path(), options());
+        break; // it needs no more of these calls
+      } catch (const Error &error) {
+        CHECK(has(error.what(), "CUDA_ERROR_OUT_OF_MEMORY"));
+        ++failures;
+      }
+      check_nothing_leaked();
+    }
+    CHECK(failures > 0);
+    check_nothing_leaked();
+  }
+}
+
+// An error that a context does not survive: an ECC error, an illegal address.
+TEST(a_lost_device_stops_the_engine_with_the_reason) {
+  ToyEngine gpu(sampling);
+  Tokens right = output_of(gpu.path(), {1, 2}, 50);
+  for (bool overlap : {false, true})
+    for (auto [code, name] : {std::pair(214, "CUDA_ERROR_ECC_UNCORRECTABLE"),
+                              std::pair(700, "CUDA_ERROR_ILLEGAL_ADDRESS")})
+      for (int after : {6, 11, 18}) {
+        {
+          llmc_engine_options chosen = options();
+          chosen.overlap = overlap;
+          chosen.max_batch_size = 2;
+          auto engine = Engine::load(gpu.path(), chosen);
+          CHECK_EQ(health(*engine), "");
+          Failure failure("cuEventQuery", code, after);
+          std::vector<std::shared_ptr<RequestStream>> streams;
+          std::string refusal;
+          for (int i = 0; i < 6; ++i)
+            try {
+              streams.push_back(
+                  engine->submit(Tokens{1, 2}, greedy(50), nullptr, nullptr));
+            } catch (const Error &error) {
+              refusal = error.what();
+            }
+          // Those that ran and those that waited.
+          for (auto &stream : streams)
+            CHECK(has(failure_of(*stream, right), name));
+          CHECK(has(health(*engine), "must be loaded again"));
+          CHECK(has(health(*engine), name));
+          CHECK(has(THROWN(Error, engine->submit(Tokens{1}, greedy(1), nullptr,
+                                                 nullptr)),
+                    name));
+          CHECK(has(THROWN(Error, engine->score({}, 0, nullptr)), name));
+          CHECK_EQ(engine->stats().num_running, 0);
+          CHECK_EQ(engine->stats().num_waiting, 0);
+          CHECK_EQ(engine->stats().blocks_used, 0);
+        }
+        check_nothing_leaked();
+      }
+  CHECK(output_of(gpu.path(), {1, 2}, 50) == right); // a new one works
+}
+
+TEST(errors_that_pass_are_survived_and_health_says_so) {
+  ToyEngine gpu(sampling);
+  auto engine = Engine::load(gpu.path(), options());
+  for (int i = 0; i < 4; ++i) {
+    Failure failure("cuMemcpyHtoDAsync_v2", 1);
+    auto stream = engine->submit(Tokens{1, 2}, greedy(5), nullptr, nullptr);
+    CHECK(has(failure_of(*stream, {}), "cannot upload step inputs"));
+    CHECK_EQ(health(*engine).empty(), i < 2);
+  }
+  CHECK(has(health(*engine), "the last 4 steps failed: cannot upload"));
+  CHECK_EQ(read_all(*engine->submit(Tokens{1, 2}, greedy(5), nullptr, nullptr))
+               .size(),
+           5);
+  CHECK_EQ(health(*engine), "");
+}
+
+namespace {
+
+// Stands still in its step until it is let go, or breaks there.
+class StuckRunner : public NullRunner {
+public:
+  using NullRunner::NullRunner;
+  void run(const Batch &batch, const KvCacheManager &kv_cache) override {
+    while (stuck)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    NullRunner::run(batch, kv_cache);
+  }
+  std::atomic<bool> stuck{false};
+};
+
+struct Told { // what a callback heard
+  std::atomic<int> tokens{0}, ends{0}, after_end{0};
+  std::atomic<bool> stuck{false};
+  std::atomic<llmc_finish> finish{LLMC_RUNNING};
+
+  static void callback(void *user, const llmc_token *, size_t count,
+                       llmc_finish finish) {
+    auto *self = static_cast<Told *>(user);
+    self->after_end += self->ends > 0;
+    self->tokens += static_cast<int>(count);
+    while (self->stuck)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    if (finish != LLMC_RUNNING) {
+      self->finish = finish;
+      ++self->ends;
+    }
+  }
+};
+
+void wait_until(const auto &condition) {
+  while (!condition())
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+} // namespace
+
+TEST(the_watchdog_fails_requests_while_the_executor_stands_still) {
+  StuckRunner runner(64, 4);
+  KvCacheManager kv_cache(64, 4);
+  ModelInfo model;
+  Executor executor(runner, kv_cache,
+                    {.max_batch_size = 2, .max_num_tokens = 8}, model,
+                    {.stall_seconds = 0.05});
+  for (int round = 0; round < 3; ++round) {
+    runner.stuck = true;
+    Told told;
+    auto running = make_request(executor, 3, 5);
+    auto called = make_request(executor, 3, 5, Told::callback, &told);
+    auto waiting = make_request(executor, 3, 5);
+    std::vector<std::shared_ptr<RequestStream>> streams = {running->stream,
+                                                           waiting->stream};
+    executor.submit(running), executor.submit(called), executor.submit(waiting);
+    for (auto &stream : streams)
+      CHECK(has(failure_of(*stream, {}), "it is at: starting a step"));
+    wait_until([&] { return told.ends > 0; });
+    CHECK_EQ(told.finish.load(), LLMC_FINISH_ERROR);
+    CHECK(has(THROWN(Error, executor.check_health()), "has not moved for"));
+    CHECK(has(THROWN(Error, executor.submit(make_request(executor, 3, 5))),
+              "has not moved for"));
+    // It comes back: nothing is told twice, and it serves again.
+    runner.stuck = false;
+    wait_until([&] { return health(executor).empty(); });
+    wait_until([&] { return executor.stats().num_running == 0; });
+    executor.score({}, {}, nullptr);
+    CHECK_EQ(executor.stats().blocks_used, 0);
+    auto next = make_request(executor, 3, 5);
+    auto stream = next->stream;
+    executor.submit(next);
+    CHECK(read_all(*stream) == scripted_output({1, 1, 1}, 0, 5));
+    CHECK_EQ(told.ends, 1);
+    CHECK_EQ(told.after_end, 0);
+  }
+}
+
+// The one whose callback does not return hears of its end when it does; the
+// others do not wait for that.
+TEST(a_callback_that_does_not_return_stops_its_own_request_only) {
+  NullRunner runner(64, 4);
+  KvCacheManager kv_cache(64, 4);
+  ModelInfo model;
+  Executor executor(runner, kv_cache,
+                    {.max_batch_size = 2, .max_num_tokens = 8}, model,
+                    {.stall_seconds = 0.05});
+  Told told, other;
+  told.stuck = true;
+  auto first = make_request(executor, 3, 5, Told::callback, &told);
+  auto second = make_request(executor, 3, 5, Told::callback, &other);
+  executor.submit(first);
+  wait_until([&] { return told.tokens > 0; });
+  executor.submit(second);
+  wait_until([&] { return other.ends > 0; });
+  CHECK_EQ(other.finish.load(), LLMC_FINISH_ERROR);
+  CHECK(has(THROWN(Error, executor.check_health()), "handing out tokens"));
+  CHECK_EQ(told.ends, 0);
+  told.stuck = false;
+  wait_until([&] { return told.ends > 0; });
+  wait_until([&] { return health(executor).empty(); });
+  executor.score({}, {}, nullptr);
+  CHECK_EQ(told.finish.load(), LLMC_FINISH_ERROR);
+  CHECK_EQ(told.tokens, 1);
+  for (const Told *one : {&told, &other}) {
+    CHECK_EQ(one->ends, 1);
+    CHECK_EQ(one->after_end, 0);
+  }
+}
+
+// Host memory is full where no step can fail: while tokens are handed out.
+TEST(full_host_memory_ends_the_engine_and_not_the_process) {
+  NullRunner runner(64, 4);
+  KvCacheManager kv_cache(64, 4);
+  ModelInfo model;
+  Executor executor(runner, kv_cache,
+                    {.max_batch_size = 2, .max_num_tokens = 8}, model);
+  auto full = [](void *user, const llmc_token *, size_t count, llmc_finish) {
+    if (count > 0 && ++*static_cast<int *>(user) == 3)
+      throw std::bad_alloc();
+  };
+  int calls = 0;
+  auto failing = make_request(executor, 3, 5, full, &calls);
+  auto beside = make_request(executor, 3, 50),
+       waiting = make_request(executor, 3, 5);
+  std::vector<std::shared_ptr<RequestStream>> streams = {beside->stream,
+                                                         waiting->stream};
+  Tokens right = scripted_output({1, 1, 1}, 0, 50);
+  executor.submit(beside);
+  executor.submit(failing);
+  try {
+    executor.submit(waiting);
+  } catch (const Error &) { // it was too late
+    streams.pop_back();
+  }
+  for (auto &stream : streams)
+    CHECK(has(failure_of(*stream, right), "bad_alloc"));
+  CHECK(has(THROWN(Error, executor.check_health()), "bad_alloc"));
+  CHECK(has(THROWN(Error, executor.submit(make_request(executor, 3, 5))),
+            "must be loaded again"));
+}
+
+// Clients cancel, vanish (they let go of the stream) or stay, at any moment.
+TEST(ten_thousand_random_cancels) {
+  ToyEngine gpu(sampling);
+  std::vector<Tokens> right;
+  for (int i = 0; i < 64; ++i)
+    right.push_back(output_of(gpu.path(), {i}, 20));
+  for (bool overlap : {false, true}) {
+    llmc_engine_options chosen = options();
+    chosen.overlap = overlap;
+    chosen.policy = LLMC_MAX_UTILIZATION;
+    chosen.kv_cache_tokens = 120; // often full
+    auto engine = Engine::load(gpu.path(), chosen);
+    constexpr int kClients = 4, kEach = 2500;
+    std::atomic<int> cancelled{0}, whole{0}, wrong{0};
+    auto client = [&](uint32_t seed) {
+      std::mt19937 rng(seed);
+      for (int i = 0; i < kEach; ++i) {
+        size_t first = rng() % 64, read = rng() % 8;
+        auto stream = engine->submit(Tokens{static_cast<int32_t>(first)},
+                                     greedy(20), nullptr, nullptr);
+        Tokens got;
+        llmc_finish finish = LLMC_RUNNING;
+        llmc_token token;
+        while (got.size() < read && finish == LLMC_RUNNING)
+          if (stream->next(&token, 1, 30, finish))
+            got.push_back(token.id);
+        bool stays = rng() % 8 == 0;
+        if (!stays)
+          stream->cancel();
+        if (rng() % 2 == 0 && !stays)
+          continue; // vanishes
+        while (finish == LLMC_RUNNING)
+          if (stream->next(&token, 1, 30, finish))
+            got.push_back(token.id);
+        (finish == LLMC_FINISH_LENGTH ? whole : cancelled)++;
+        const Tokens &all = right[first];
+        wrong += got.size() > all.size() ||
+                 !std::equal(got.begin(), got.end(), all.begin()) ||
+                 (finish == LLMC_FINISH_LENGTH && got.size() != all.size());
+      }
+    };
+    std::vector<std::thread> threads;
+    for (uint32_t i = 0; i < kClients; ++i)
+      threads.emplace_back(client, i);
+    for (std::thread &thread : threads)
+      thread.join();
+    wait_until([&] {
+      llmc_engine_stats stats = engine->stats();
+      return stats.num_running + stats.num_waiting == 0;
+    });
+    CHECK_EQ(wrong, 0);
+    CHECK(cancelled > 1000 && whole > 500);
+    CHECK_EQ(engine->stats().blocks_used, 0);
+    CHECK_EQ(health(*engine), "");
+  }
+  check_nothing_leaked();
+}
+
+// The last one: it leaves behind what the stalled device has.
+TEST(a_stalled_stream_is_given_up) {
+  ToyEngine gpu(sampling);
+  auto engine = Engine::load(gpu.path(), [] {
+    llmc_engine_options chosen = options();
+    chosen.stall_seconds = 0.05;
+    return chosen;
+  }());
+  cuda().stalled = true;
+  auto first = engine->submit(Tokens{1, 2}, greedy(5), nullptr, nullptr);
+  auto second = engine->submit(Tokens{1, 2}, greedy(5), nullptr, nullptr);
+  failure_of(*first, {});
+  failure_of(*second, {});
+  wait_until([&] { // before, it is the watchdog that speaks
+    return health(*engine).find("must be loaded again") != std::string::npos;
+  });
+  CHECK(has(health(*engine), "did not finish it within 0.05 s"));
+  CHECK(
+      has(THROWN(Error, engine->submit(Tokens{1}, greedy(1), nullptr, nullptr)),
+          "must be loaded again"));
+  engine.reset(); // closes, and gives nothing back that would wait
+  cuda().stalled = false;
+}
+
+TEST_MAIN()

@@ -27,6 +27,7 @@ SUBCOMMANDS = {
     "run": "complete one prompt",
     "chat": "talk to a model",
     "serve": "serve engines over HTTP with OpenAI's API",
+    "top": "watch a server's engines at work",
     "bench": "measure how fast an engine runs, kernel by kernel with --profile",
     "tune": "measure which schedules of a model's linears are fastest",
     "eval": "measure quality: perplexity, agreement with a reference, multiple-choice accuracy",

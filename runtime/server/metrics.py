@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from llmc.server.models import Models
@@ -38,7 +38,15 @@ _COUNTERS = (
     ("num_deadlines_missed", "deadlines_missed", "Requests that ran out of time"),
     ("num_failed_steps", "failed_steps", "Steps that failed"),
     ("step_seconds", "step_seconds", "Time in steps"),
+    ("host_seconds", "host_seconds", "The host's work for steps, done while the device computes where that overlaps"),
 )
+# Histograms of the engine, name here, help.
+_HISTOGRAMS = (
+    ("queue_seconds", "queue_seconds", "From submission to the first step of a request"),
+    ("step_seconds", "step_duration_seconds", "A step"),
+    ("host_step_seconds", "host_step_duration_seconds", "The host's work for a step"),
+)
+_OCTAVES = [2.0**k for k in range(-19, 10)]  # every fourth bucket of the engine ends at one
 _VLLM_NAMES = {
     "llmc_requests_running": "vllm:num_requests_running",
     "llmc_requests_waiting": "vllm:num_requests_waiting",
@@ -51,6 +59,7 @@ _VLLM_NAMES = {
     "llmc_requests_finished": "vllm:request_success",
     "llmc_time_to_first_token_seconds": "vllm:time_to_first_token_seconds",
     "llmc_inter_token_seconds": "vllm:inter_token_latency_seconds",
+    "llmc_queue_seconds": "vllm:request_queue_time_seconds",
     "llmc_request_seconds": "vllm:e2e_request_latency_seconds",
     "llmc_request_prompt_tokens": "vllm:request_prompt_tokens",
     "llmc_request_generated_tokens": "vllm:request_generation_tokens",
@@ -77,6 +86,17 @@ class _EngineCollector(Collector):
             for model, stats in found:
                 counter.add_metric([model], stats[key])
             yield counter
+        histograms = [(model.name, model.llm.histograms) for model in self._models]
+        for key, name, text in _HISTOGRAMS:
+            family = HistogramMetricFamily(f"llmc_{name}", text, labels=["model_name"])
+            for model, seen in histograms:
+                below = [(str(top), sum(n for bound, n in seen[key].buckets if bound <= top)) for top in _OCTAVES]
+                family.add_metric([model], [*below, ("+Inf", seen[key].count)], seen[key].sum)
+            yield family
+        health = GaugeMetricFamily("llmc_healthy", "1 while the engine serves requests", labels=["model_name"])
+        for served in self._models:
+            health.add_metric([served.name], not served.health)
+        yield health
 
 
 class RequestMetrics:

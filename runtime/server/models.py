@@ -47,9 +47,9 @@ class ServedModel:
         return max(len(token) for token in self.tokenizer.backend.get_vocab())
 
     @property
-    def healthy(self) -> bool:
-        """False while its last steps failed."""
-        return int(self.llm.stats["consecutive_failed_steps"]) < 3
+    def health(self) -> str:
+        """Empty while it serves requests, else why not."""
+        return self.llm.health
 
 
 def served(name: str, llm: LLM, tool_call_parser: str = "auto", reasoning_parser: str = "auto") -> ServedModel:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -21,7 +22,7 @@ _PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 async def health(request: Request) -> Response:
     """200 while every engine computes; 503 with the reason while one does not, or while the server drains."""
     state = state_of(request)
-    models = {model.name: "ok" if model.healthy else "its last steps failed" for model in state.models}
+    models = {model.name: model.health or "ok" for model in state.models}
     sick = state.admission.draining or any(what != "ok" for what in models.values())
     what = "draining" if state.admission.draining else "unhealthy" if sick else "ok"
     return JSONResponse({"status": what, "models": models}, 503 if sick else 200)
@@ -46,8 +47,13 @@ async def vllm_metrics(request: Request) -> Response:
 
 @router.get("/stats", responses=documented())
 async def stats(request: Request) -> dict[str, dict[str, Any]]:
-    """Each engine's counters since load, as llmc_engine_stats in llmc.h has them."""
-    return {model.name: model.llm.stats for model in state_of(request).models}
+    """Each engine's counters since load, as llmc_engine_stats in llmc.h has them; durations in buckets of
+    [upper bound in seconds, count]; why it serves no requests, or ""."""
+    return {
+        model.name: model.llm.stats
+        | {"health": model.health, "histograms": {k: asdict(v) for k, v in model.llm.histograms.items()}}
+        for model in state_of(request).models
+    }
 
 
 @router.get("/v1/models", responses=documented())

@@ -66,8 +66,8 @@ async function look() {
       });
     }
     before = now;
-    const sick = now.consecutive_failed_steps >= 3;
-    health.textContent = sick ? "steps fail" : "ready";
+    const sick = now.health !== "";
+    health.textContent = sick ? now.health : "ready";
     health.classList.toggle("bad", sick);
   } catch (error) {
     health.textContent = error instanceof TypeError ? "no answer from the server" : error.message;

@@ -80,6 +80,9 @@ public:
   virtual void finish_uploads() = 0;
   virtual StepBlock allocate_step_block(size_t bytes) = 0;
 
+  // Fills memory before the steps to come.
+  virtual void fill(uint64_t address, size_t bytes, unsigned char value) = 0;
+
   // Code. Errors name the part or the kernel.
   virtual void load_code(const CodeObject &code,
                          const Part &part) = 0; // in plan order

@@ -81,8 +81,7 @@ public:
            " bytes of GPU memory for the ", what, ": ",
            driver_.error_text(result), " (", free_memory(), " bytes free)");
     allocations_.push_back(address);
-    check(driver_.cuMemsetD8Async(address, 0, bytes, *stream_),
-          concat("cannot clear the ", what));
+    fill(address, bytes, 0);
     return address;
   }
 
@@ -126,6 +125,12 @@ public:
                    allocate(bytes, "step inputs")};
     std::memset(step_block_.staging, 0, bytes);
     return step_block_;
+  }
+
+  void fill(uint64_t address, size_t bytes, unsigned char value) override {
+    make_current();
+    check(driver_.cuMemsetD8Async(address, value, bytes, *stream_),
+          "cannot fill GPU memory");
   }
 
   void load_code(const CodeObject &code, const Part &part) override {

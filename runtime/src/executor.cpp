@@ -116,6 +116,7 @@ void Executor::serve() {
       scheduler_.forget_removed();
       scheduler_.forget_removed();
     }
+    check_books();
   }
   end_all();
 }

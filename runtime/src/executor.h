@@ -91,6 +91,7 @@ private:
   llmc_finish stop_reason(const Request &request, int32_t token) const;
   void fail_batches(std::initializer_list<const Batch *> batches,
                     const Error &error);
+  void check_books();
   static Request &request_of(const Batch &batch, size_t row);
   static Error as_error(const std::exception &error);
 
@@ -118,6 +119,7 @@ private:
   llmc_engine_stats counters_{}; // executor thread only
   const std::shared_ptr<Attention> attention_ = std::make_shared<Attention>(0);
   uint64_t attention_seen_ = 0;
+  Clock::time_point checked_; // the KV cache's books were
   // No deadline lies before this one; those of ended requests may count.
   Clock::time_point next_deadline_ = Clock::time_point::max();
 

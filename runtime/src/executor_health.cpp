@@ -1,5 +1,6 @@
 // What becomes of an engine that cannot go on: its requests end with the
 // reason, new ones are refused with it, and health tells the truth.
+#include "checked.h"
 #include "error.h"
 #include "executor.h"
 
@@ -31,6 +32,17 @@ void Executor::check_usable() const {
          "the engine has stopped and must be loaded again: ", lost_->what());
   if (!stalled_.empty())
     fail(LLMC_DEVICE_ERROR, stalled_);
+}
+
+// When nothing runs, but not after each of many short requests; in builds that
+// check themselves after each step.
+void Executor::check_books() {
+  constexpr std::chrono::seconds kPause{1};
+  const bool is_idle = !in_flight_ && !scheduler_.has_work();
+  if (!kChecked && (!is_idle || Clock::now() - checked_ < kPause))
+    return;
+  scheduler_.check();
+  checked_ = Clock::now();
 }
 
 // With mutex_ held. Of requests that have ended the stream may live on for

@@ -120,6 +120,10 @@ public:
     return {reinterpret_cast<std::byte *>(address), address};
   }
 
+  void fill(uint64_t address, size_t bytes, unsigned char value) override {
+    std::memset(reinterpret_cast<void *>(address), value, bytes);
+  }
+
   void load_code(const CodeObject &code, const Part &part) override {
     std::string path = part.path;
     int fd = -1;

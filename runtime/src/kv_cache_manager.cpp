@@ -1,5 +1,7 @@
 #include "kv_cache_manager.h"
 
+#include "error.h"
+
 #include <algorithm>
 
 namespace llmc {
@@ -77,6 +79,24 @@ void KvCacheManager::publish_blocks(Sequence &sequence) {
     // each; only the first one is found later.
     sequence.last_content = entry.content;
   }
+}
+
+void KvCacheManager::check(std::span<const Sequence *const> sequences) const {
+  pool_.check();
+  std::vector<int> owners(static_cast<size_t>(pool_.num_usable()) + 1, 0);
+  for (const Sequence *sequence : sequences) {
+    for (BlockId block : sequence->blocks)
+      ++owners.at(static_cast<size_t>(block));
+    if (blocks_for(sequence->num_computed_tokens) >
+        static_cast<int>(sequence->blocks.size()))
+      fail(LLMC_INTERNAL, "a sequence with ", sequence->num_computed_tokens,
+           " tokens in the cache has ", sequence->blocks.size(), " KV blocks");
+  }
+  for (size_t block = 1; block < owners.size(); ++block)
+    if (owners[block] != pool_.references(static_cast<BlockId>(block)))
+      fail(LLMC_INTERNAL, "KV block ", block, " counts ",
+           pool_.references(static_cast<BlockId>(block)), " owners and has ",
+           owners[block]);
 }
 
 void KvCacheManager::forget_prefixes() {

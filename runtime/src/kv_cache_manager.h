@@ -50,6 +50,10 @@ public:
   // theirs but no block is found any more.
   void forget_prefixes();
 
+  // Throws LLMC_INTERNAL when the pool's books are wrong, or when `sequences`
+  // are not all the owners that its blocks have. O(blocks).
+  void check(std::span<const Sequence *const> sequences) const;
+
   int blocks_for(int64_t num_tokens) const {
     return static_cast<int>((num_tokens + block_size_ - 1) / block_size_);
   }

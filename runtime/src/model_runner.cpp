@@ -1,5 +1,6 @@
 #include "model_runner.h"
 
+#include "checked.h"
 #include "error.h"
 
 #include <algorithm>
@@ -116,6 +117,8 @@ void ModelRunner::run(const Batch &batch, const KvCacheManager &kv_cache) {
   backend_->wait_for_staging();
   input_writer_->write(batch, kv_cache);
   copy_pending_tokens(batch);
+  if (kChecked)
+    poison_new_blocks(batch, kv_cache);
   bool one_row_each =
       batch.num_tokens == batch.size() && num_rows_ == batch.size();
   if (int rows = one_row_each ? executor_->replay_rows(batch.size()) : 0) {
@@ -133,6 +136,32 @@ void ModelRunner::run(const Batch &batch, const KvCacheManager &kv_cache) {
   backend_->start_fetch(batch.slot, executor_->next_tokens(),
                         static_cast<size_t>(num_tokens_[batch.slot]) *
                             sizeof(int32_t));
+}
+
+// A block whose first token is computed in this step holds nothing yet: what
+// its last owner left must not look like an answer. The value is finite in
+// every format, because kernels multiply what lies behind a sequence by zero.
+void ModelRunner::poison_new_blocks(const Batch &batch,
+                                    const KvCacheManager &kv_cache) {
+  constexpr unsigned char kPoison = 0x7b;
+  auto poison = [&](uint64_t base, const KvLayer &layer, int head_dim,
+                    size_t block) {
+    size_t bytes = size_t(layer.heads) * size_t(plan_.block_size) *
+                   size_t(head_dim) * info(layer.dtype).bytes;
+    backend_->fill(base + block * bytes, bytes, kPoison);
+  };
+  for (const BatchEntry &entry : batch.entries) {
+    int begin = entry.sequence->num_computed_tokens;
+    for (int position = begin; position < begin + entry.num_tokens; ++position)
+      if (position % plan_.block_size == 0)
+        for (size_t i = 0; i < plan_.kv_layers.size(); ++i) {
+          const KvLayer &layer = plan_.kv_layers[i];
+          auto block = static_cast<size_t>(
+              kv_cache.slot(*entry.sequence, position) / plan_.block_size);
+          poison(memory_.keys[i], layer, layer.head_dim, block);
+          poison(memory_.values[i], layer, layer.v_head_dim, block);
+        }
+  }
 }
 
 // Tokens go from where the step before samples them to where this one reads

@@ -69,6 +69,7 @@ public:
 
 private:
   void copy_pending_tokens(const Batch &batch);
+  void poison_new_blocks(const Batch &batch, const KvCacheManager &kv_cache);
   void upload_weights(const Manifest &manifest,
                       const std::map<std::string, TensorView> &weights);
   void allocate_kv_cache(const Limits &limits, const KvCacheOptions &options);

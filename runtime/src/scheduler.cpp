@@ -1,5 +1,7 @@
 #include "scheduler.h"
 
+#include "error.h"
+
 #include <algorithm>
 
 namespace llmc {
@@ -208,6 +210,23 @@ void Scheduler::remove_finished() {
   };
   clean(running_);
   clean(waiting_);
+}
+
+void Scheduler::check() const {
+  std::vector<const Sequence *> sequences;
+  int64_t reserved = 0;
+  auto collect = [&](const auto &queue) {
+    for (const RequestPtr &request : queue) {
+      sequences.push_back(&request->sequence);
+      reserved += request->reserved_blocks;
+    }
+  };
+  collect(running_);
+  collect(waiting_);
+  kv_cache_.check(sequences);
+  if (reserved != reserved_blocks_)
+    fail(LLMC_INTERNAL, reserved_blocks_, " KV blocks are promised, ", reserved,
+         " to somebody");
 }
 
 void Scheduler::forget_removed() {

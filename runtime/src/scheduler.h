@@ -64,6 +64,10 @@ public:
   const std::vector<RequestPtr> &running() const { return running_; }
   const std::deque<RequestPtr> &waiting() const { return waiting_; }
   bool has_work() const { return !running_.empty() || !waiting_.empty(); }
+  // Throws LLMC_INTERNAL when the KV cache and the requests disagree.
+  // O(blocks).
+  void check() const;
+
   int64_t num_preemptions() const { return num_preemptions_; }
 
 private:

@@ -169,4 +169,25 @@ TEST(after_a_failure_nothing_is_found) {
            0); // without its beginning no block counts
 }
 
+TEST(books_that_are_wrong_are_found) {
+  KvCacheManager kv_cache(8, 4);
+  Sequence first, second;
+  first.tokens.assign(6, 1), second.tokens.assign(3, 2);
+  CHECK(kv_cache.allocate_slots(first, 6));
+  CHECK(kv_cache.allocate_slots(second, 3));
+  using All = std::vector<const Sequence *>;
+  kv_cache.check(All{&first, &second});
+  std::string message = THROWN(Error, kv_cache.check(All{&first}));
+  CHECK(message.find("counts 1 owners and has 0") != std::string::npos);
+  message = THROWN(Error, kv_cache.check(All{&first, &second, &second}));
+  CHECK(message.find("counts 1 owners and has 2") != std::string::npos);
+  second.num_computed_tokens = 5;
+  message = THROWN(Error, kv_cache.check(All{&first, &second}));
+  CHECK(message.find("5 tokens in the cache has 1 KV blocks") !=
+        std::string::npos);
+  second.num_computed_tokens = 0;
+  kv_cache.free(first), kv_cache.free(second);
+  kv_cache.check({});
+}
+
 TEST_MAIN()

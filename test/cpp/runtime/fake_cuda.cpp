@@ -18,6 +18,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -42,7 +43,10 @@ struct GraphData { // of a graph and of its executable alike
 };
 
 llmc::test::FakeCudaState state;
-std::map<uintptr_t, size_t> allocations, pinned;
+// Never destroyed: what a stalled device keeps is no leak of the process.
+auto &allocations = *new std::map<uintptr_t, size_t>,
+     &pinned = *new std::map<uintptr_t, size_t>;
+auto &events = *new std::set<FakeEvent *>;
 FakeQueue queue;
 std::optional<GraphData> capture; // launches go here instead of the queue
 Result sticky = 0; // as on a real device, a failed step poisons the context
@@ -54,15 +58,16 @@ bool poisons(Result result) {
 
 Result result_of(const char *function) {
   ++state.calls;
-  if (sticky == 0 && state.fail_function &&
-      std::strcmp(state.fail_function, function) == 0 &&
+  const char *failing = state.fail_function;
+  if (sticky == 0 && failing && std::strcmp(failing, function) == 0 &&
       state.fail_after-- <= 0) {
     state.fail_function = nullptr;
-    if (poisons(state.fail_result)) {
-      sticky = state.fail_result;
+    Result result = state.fail_result;
+    if (poisons(result)) {
+      sticky = result;
       queue.clear(); // what was queued is never done
     }
-    return state.fail_result;
+    return result;
   }
   return sticky;
 }
@@ -185,6 +190,9 @@ Result cuMemsetD8Async(DevicePtr address, unsigned char value, size_t bytes,
                        Stream) {
   RETURN_FAILURE();
   require_inside(address, bytes, "memset");
+  state.filled = address;
+  state.filled_bytes = bytes;
+  ++state.fills;
   queue.push_back(
       [=] { std::memset(reinterpret_cast<void *>(address), value, bytes); });
   return 0;
@@ -240,7 +248,7 @@ Result cuStreamQuery(Stream) {
 Result cuStreamDestroy_v2(Stream) { return 0; }
 Result cuEventCreate(Event *event, unsigned) {
   RETURN_FAILURE();
-  *event = reinterpret_cast<Event>(new FakeEvent);
+  *event = reinterpret_cast<Event>(*events.insert(new FakeEvent).first);
   ++state.live_events;
   return 0;
 }
@@ -273,7 +281,9 @@ Result cuEventElapsedTime(float *milliseconds, Event, Event) {
   return 0;
 }
 Result cuEventDestroy_v2(Event event) {
-  delete reinterpret_cast<FakeEvent *>(event);
+  auto *data = reinterpret_cast<FakeEvent *>(event);
+  events.erase(data);
+  delete data;
   --state.live_events;
   return 0;
 }

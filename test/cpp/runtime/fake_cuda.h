@@ -11,10 +11,11 @@ struct FakeCudaState {
   // To set.
   int major = 9, minor = 0;
   size_t memory = size_t{1} << 30;
-  const char *fail_function = nullptr; // the call that fails ...
-  int fail_after = 0;                  // ... after so many good ones ...
-  int fail_result = 0; // ... with this CUresult: once, or from then on when it
-                       // is one of those that a context does not survive
+  std::atomic<const char *> fail_function = nullptr; // the call that fails ...
+  std::atomic<int> fail_after = 0;   // ... after so many good ones ...
+  std::atomic<int> fail_result = 0;  // ... with this CUresult: once, or from
+                                     // then on when it is one of those that a
+                                     // context does not survive
   std::atomic<bool> stalled = false; // nothing that is queued is done
 
   // To read.
@@ -23,6 +24,9 @@ struct FakeCudaState {
   int64_t downloaded_bytes = 0, device_copies = 0;
   const void *uploaded = nullptr; // source and size of the last upload
   size_t uploaded_bytes = 0;
+  uint64_t filled = 0; // where the last memset went, and how far
+  size_t filled_bytes = 0;
+  int64_t fills = 0;
   int pdl_launches = 0, cluster_x = 0, shared_bytes = 0;
   int live_contexts = 0, live_modules = 0, live_allocations = 0,
       live_pinned = 0, live_events = 0,

@@ -58,9 +58,9 @@ inline void sampling(nlohmann::json &manifest, nlohmann::json &plan) {
 
 struct Failure { // on demand, and what the next calls do not see any more
   Failure(const char *function, int result, int after = 0) {
-    cuda().fail_function = function;
     cuda().fail_result = result;
     cuda().fail_after = after;
+    cuda().fail_function = function;
   }
   ~Failure() { cuda().fail_function = nullptr; }
 };

@@ -1,5 +1,6 @@
 // What happens when something breaks: no crash, no leak, every request ends
 // once, what it got is the beginning of its output, and health tells the truth.
+#include "checked.h"
 #include "fake_gpu.h"
 #include "null_runner.h"
 
@@ -342,6 +343,61 @@ TEST(ten_thousand_random_cancels) {
     CHECK_EQ(health(*engine), "");
   }
   check_nothing_leaked();
+}
+
+namespace {
+
+// Takes a block that nobody will ever give back.
+class ThievishRunner : public NullRunner {
+public:
+  using NullRunner::NullRunner;
+  void run(const Batch &batch, const KvCacheManager &kv_cache) override {
+    if (steals.exchange(false))
+      (void)const_cast<BlockPool &>(kv_cache.pool()).allocate();
+    NullRunner::run(batch, kv_cache);
+  }
+  std::atomic<bool> steals{false};
+};
+
+} // namespace
+
+TEST(a_lost_block_is_noticed_when_nothing_runs) {
+  ThievishRunner runner(64, 4);
+  KvCacheManager kv_cache(64, 4);
+  ModelInfo model;
+  Executor executor(runner, kv_cache,
+                    {.max_batch_size = 2, .max_num_tokens = 8}, model);
+  for (int i = 0; i < 3; ++i) {
+    auto request = make_request(executor, 3, 5);
+    auto stream = request->stream;
+    executor.submit(request);
+    read_all(*stream);
+  }
+  CHECK_EQ(health(executor), "");
+  runner.steals = true;
+  if (!kChecked) // it has looked already in this second
+    std::this_thread::sleep_for(std::chrono::milliseconds(1100));
+  executor.submit(make_request(executor, 3, 5));
+  wait_until([&] { return !health(executor).empty(); });
+  CHECK(has(health(executor), "counts 1 owners and has 0"));
+}
+
+// A block of four slots: the fifth position is the first of its second block,
+// of which the rest must be neither zero nor of another sequence.
+TEST(new_blocks_are_poisoned_where_builds_check_themselves) {
+  ToyEngine gpu(sampling);
+  auto engine = Engine::load(gpu.path(), options());
+  int64_t before = cuda().fills;
+  for (int round = 0; round < 2; ++round) {
+    read_all(*engine->submit(Tokens(5, round), greedy(1), nullptr, nullptr));
+    int64_t fills = cuda().fills - std::exchange(before, cuda().fills);
+    CHECK_EQ(fills, kChecked ? 4 : 0); // K and V of two blocks
+    if (!kChecked)
+      continue;
+    auto *bytes = reinterpret_cast<const unsigned char *>(cuda().filled);
+    int64_t poisoned = std::count(bytes, bytes + cuda().filled_bytes, 0x7b);
+    CHECK_EQ(poisoned * 4, static_cast<int64_t>(cuda().filled_bytes) * 3);
+  }
 }
 
 // The last one: it leaves behind what the stalled device has.

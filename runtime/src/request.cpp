@@ -8,9 +8,12 @@ namespace llmc {
 
 // Nothing comes after the end, which another thread may have set.
 void RequestStream::push(OutputToken token, llmc_finish finish) {
-  {
+  if (callback_ && finish == LLMC_RUNNING) { // the usual case needs no lock
+    if (has_ended())
+      return;
+  } else {
     std::lock_guard lock(mutex_);
-    if (finish_ != LLMC_RUNNING)
+    if (has_ended())
       return;
     finish_ = finish;
     if (!callback_)

@@ -1,6 +1,6 @@
 // How much time the host takes for a step beside the model: schedule, write the
-// inputs, append, statistics, emit. A program to run by hand, not a test:
-// `runtime_step_cost [steps]`.
+// inputs, append, statistics, emit. Not a test: test/bench/step_cost.py runs
+// it. `runtime_step_cost [steps]` writes a JSON object for each batch size.
 #include "executor.h"
 #include "input_writer.h"
 #include "null_runner.h"
@@ -106,16 +106,18 @@ void measure(int batch, int steps) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   if (runner.wall.empty()) {
-    std::printf("%5d sequences: no step had all of them, ask for more steps\n",
-                batch);
-    return;
+    std::fprintf(stderr,
+                 "%d sequences: no step had all of them, ask for more steps\n",
+                 batch);
+    std::exit(1);
   }
   auto percentile = [](std::vector<double> &all, double p) {
     std::sort(all.begin(), all.end());
     return all[static_cast<size_t>(p * static_cast<double>(all.size() - 1))];
   };
-  std::printf("%5d sequences, %zu steps: p50 %7.1f us, p99 %7.1f us; of the "
-              "thread's own time p50 %7.1f us, p99 %7.1f us\n",
+  std::printf("{\"sequences\": %d, \"steps\": %zu, \"wall_us\": {\"p50\": "
+              "%.1f, \"p99\": %.1f}, \"cpu_us\": {\"p50\": %.1f, \"p99\": "
+              "%.1f}}\n",
               batch, runner.wall.size(), percentile(runner.wall, 0.5),
               percentile(runner.wall, 0.99), percentile(runner.cpu, 0.5),
               percentile(runner.cpu, 0.99));

@@ -98,8 +98,10 @@ def main() -> int:
             ) as engine:
                 vocab = engine.info["vocab_size"]
                 params = SamplingParams(max_tokens=options.steps, temperature=0.0, ignore_eos=True)
+                warm_up = SamplingParams(max_tokens=8, temperature=0.0, ignore_eos=True)
                 for batch in options.batch:
                     prompts = [[rng.randrange(vocab) for _ in range(options.input)] for _ in range(batch)]
+                    engine.generate(prompts, warm_up)  # records the graphs of these sizes
                     engine.generate(prompts, params)
             events = json.loads(trace.read_text())
             for batch in options.batch:

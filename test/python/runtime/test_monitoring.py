@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import sys
 from pathlib import Path
@@ -41,6 +42,20 @@ def test_an_engine_counts_and_traces(toy: Path, tmp_path: Path):
     assert len(decode_spans(events, 2)) in (18, 19)  # but where they started one by one
     with pytest.raises(RuntimeError, match="measures engines for GPUs"):
         summary(events, 2)
+
+
+def test_steps_need_no_gil(slow_toy: Path):
+    """The GIL is held in C while 40 steps of 5 ms are due: no thread can run Python code meanwhile."""
+    with load_engine(slow_toy) as engine:
+        stream = engine.generate_stream([1, 2], SamplingParams(max_tokens=40, temperature=0, ignore_eos=True))
+        assert engine.stats["num_generated_tokens"] < 40
+        for _ in range(8):  # between these, a thread that asked for the GIL could make one step
+            ctypes.PyDLL(None).usleep(999_999)
+            if engine.stats["num_generated_tokens"] == 40:
+                break
+        else:
+            pytest.fail(f"steps waited for the GIL: {engine.stats}")
+        assert sum(len(delta.token_ids) for delta in stream) == 40
 
 
 def test_idle_share():

@@ -44,6 +44,7 @@ class KernelBuilder(MatrixOps):
         min_blocks: int | None = None,
         cluster: int | None = None,
     ):
+        self.name = name
         self._location = here()
         with self._location:
             self.module = ir.Module.create()
@@ -159,6 +160,10 @@ class KernelBuilder(MatrixOps):
     def thread_index(self) -> Value:
         return Value(tile.ThreadIndexOp(results=[t.i32()], loc=here()).result)
 
+    def uniform(self, value: Value) -> Value:
+        """The first lane's value of an i32: lets loops and descriptors use uniform registers."""
+        return Value(tile.UniformOp(value.ir, results=[t.i32()], loc=here()).result)
+
     # -- memory ----------------------------------------------------------------------------
 
     def load(
@@ -197,6 +202,11 @@ class KernelBuilder(MatrixOps):
     def same_address(self, a: Value, b: Value) -> Value:
         """Whether two pointers point to the same place."""
         return Value(tile.SameAddressOp(a.ir, b.ir, results=[t.i1()], loc=here()).result)
+
+    def atomic(self, kind: str, value: Value, memory: Value, index: Operand) -> Value:
+        """`add`, `max` or `exchange` in global memory, acquire and release; gives the old value."""
+        op = tile.AtomicOp(value.type, enum("atomic", kind), value.ir, memory.ir, i32(index).ir, loc=here())
+        return Value(op.old)
 
     def shared(self, type_: ir.Type, *, per_warpgroup: bool = False, buffers: int = 1) -> Value:
         op = tile.SharedOp(type_, per_warpgroup=per_warpgroup or None, buffers=buffers, loc=here())

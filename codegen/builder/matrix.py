@@ -110,6 +110,10 @@ class MatrixOps:
         )
         return one_or_all(op.results)
 
+    def any(self, fragment: Value) -> Value:
+        """Whether some row of the warp has a value other than zero, as an i1."""
+        return Value(tile.AnyOp(fragment.ir, results=[t.i1()], loc=here()).result)
+
     def load_matrix(self, tile_: Value, type_: ir.Type) -> Value:
         """An `operand_a` fragment from a swizzled shared tile."""
         return Value(tile.LoadMatrixOp(type_, tile_.ir, loc=here()).result)

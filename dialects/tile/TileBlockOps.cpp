@@ -100,6 +100,14 @@ LogicalResult StoreOp::verify() {
                       getIndices());
 }
 
+LogicalResult UniformOp::verify() {
+  auto role = (*this)->getParentOfType<RoleOp>();
+  if (role && role.getElected())
+    return emitOpError("expected a role that is not elected: all lanes of a "
+                       "warp take part");
+  return success();
+}
+
 LogicalResult AtomicOp::verify() {
   Type type = getMemory().getType().getElementType();
   if (!type.isF32() && !type.isInteger(32) && !type.isInteger(64))

@@ -37,6 +37,23 @@ def Tile_WarpIndexOp : Tile_Op<"warp_index", [Pure]> {
   let assemblyFormat = "attr-dict";
 }
 
+def Tile_UniformOp : Tile_Op<"uniform", [Pure]> {
+  let summary = "The first lane's value, so that ptxas knows all lanes to agree";
+  let description = [{
+    For bounds and indexes that are loaded: a loop whose bounds are not known
+    to be uniform keeps its stages and matrix descriptors in ordinary
+    registers, and each multiply waits for their copies. All lanes take part.
+
+    ```mlir
+    %pages = tile.uniform %loaded : i32
+    ```
+  }];
+  let arguments = (ins I32:$value);
+  let results = (outs I32:$result);
+  let assemblyFormat = "$value attr-dict `:` type($value)";
+  let hasVerifier = 1;
+}
+
 def Tile_ForEachOp : Tile_Op<"for_each", [
     SingleBlockImplicitTerminator<"YieldOp">]> {
   let summary = "Loop whose turns are dealt to the threads of a scope";

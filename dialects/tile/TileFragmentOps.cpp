@@ -215,6 +215,13 @@ LogicalResult ClusterReduceOp::verify() {
   return success();
 }
 
+LogicalResult AnyOp::verify() {
+  FragType type = getFragment().getType();
+  if (type.getLayout() != Layout::Rows || !type.getElementType().isF32())
+    return emitOpError("expected a vote on an f32 rows fragment, got ") << type;
+  return success();
+}
+
 LogicalResult PinOp::verify() {
   FragType type = getFragment().getType();
   if (type.getLayout() != Layout::Rows || !type.getElementType().isF32())

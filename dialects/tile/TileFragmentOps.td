@@ -233,4 +233,21 @@ def Tile_PinOp : Tile_Op<"pin"> {
   let hasVerifier = 1;
 }
 
+def Tile_AnyOp : Tile_Op<"any", [Pure]> {
+  let summary = "Whether a row of the warp has a value other than zero";
+  let description = [{
+    One vote of the warp, for work that most steps can leave out. The result
+    is the same in all lanes, and may differ between warps.
+
+    ```mlir
+    %moved = tile.any %shift : !tile.frag<64xf32, rows>
+    scf.if %moved { ... }
+    ```
+  }];
+  let arguments = (ins Tile_Frag:$fragment);
+  let results = (outs I1:$result);
+  let assemblyFormat = "$fragment attr-dict `:` type($fragment)";
+  let hasVerifier = 1;
+}
+
 #endif // LLMC_TILE_FRAGMENT_OPS_TD

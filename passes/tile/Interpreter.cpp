@@ -241,6 +241,10 @@ private:
       integers[op->getResult(0)] = 0;
       return;
     }
+    if (auto uniform = dyn_cast<UniformOp>(op)) {
+      integers[uniform.getResult()] = get(uniform.getValue());
+      return;
+    }
     if (isa<NumProgramsOp>(op)) {
       integers[op->getResult(0)] = 1;
       return;

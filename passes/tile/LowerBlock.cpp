@@ -46,6 +46,19 @@ struct BarrierPattern : TilePattern<BarrierOp> {
   }
 };
 
+struct UniformPattern : TilePattern<UniformOp> {
+  using TilePattern::TilePattern;
+  LogicalResult
+  matchAndRewrite(UniformOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Emitter e(rewriter, op.getLoc());
+    rewriter.replaceOpWithNewOp<NVVM::ShflOp>(
+        op, rewriter.getI32Type(), e.i32(-1), adaptor.getValue(), e.i32(0),
+        e.i32(31), NVVM::ShflKind::idx, UnitAttr());
+    return success();
+  }
+};
+
 struct ForEachPattern : TilePattern<ForEachOp> {
   using TilePattern::TilePattern;
   LogicalResult
@@ -279,11 +292,11 @@ struct PdlLaunchPattern : TilePattern<PdlLaunchOp> {
 void llmc::tile::populateBlockPatterns(const TypeConverter &converter,
                                        RewritePatternSet &patterns,
                                        const KernelLowering &kernel) {
-  patterns
-      .add<PlacePattern<ThreadIndexOp, &ThreadPlace::thread>,
-           PlacePattern<WarpIndexOp, &ThreadPlace::warp>,
-           PlacePattern<WarpgroupIndexOp, &ThreadPlace::warpgroup>,
-           BarrierPattern, ForEachPattern, ReducePattern, ProgramIdPattern,
-           NumProgramsPattern, RasterPattern, PdlWaitPattern, PdlLaunchPattern>(
-          converter, patterns.getContext(), kernel);
+  patterns.add<PlacePattern<ThreadIndexOp, &ThreadPlace::thread>,
+               PlacePattern<WarpIndexOp, &ThreadPlace::warp>,
+               PlacePattern<WarpgroupIndexOp, &ThreadPlace::warpgroup>,
+               UniformPattern, BarrierPattern, ForEachPattern, ReducePattern,
+               ProgramIdPattern, NumProgramsPattern, RasterPattern,
+               PdlWaitPattern, PdlLaunchPattern>(converter,
+                                                 patterns.getContext(), kernel);
 }

@@ -322,12 +322,33 @@ struct PinPattern : TilePattern<PinOp> {
   }
 };
 
+struct AnyPattern : TilePattern<AnyOp> {
+  using TilePattern::TilePattern;
+  LogicalResult
+  matchAndRewrite(AnyOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Emitter e(rewriter, op.getLoc());
+    Value some;
+    int64_t count = op.getFragment().getType().getThreadElements();
+    for (int64_t i = 0; i < count; ++i) {
+      Value set = arith::CmpFOp::create(
+          rewriter, op.getLoc(), arith::CmpFPredicate::UNE,
+          e.extract(adaptor.getFragment(), i), e.f32(0));
+      some =
+          some ? arith::OrIOp::create(rewriter, op.getLoc(), some, set) : set;
+    }
+    rewriter.replaceOpWithNewOp<NVVM::VoteSyncOp>(
+        op, rewriter.getI1Type(), e.i32(-1), some, NVVM::VoteSyncKind::any);
+    return success();
+  }
+};
+
 } // namespace
 
 void llmc::tile::populateFragmentPatterns(const TypeConverter &converter,
                                           RewritePatternSet &patterns,
                                           const KernelLowering &kernel) {
   patterns.add<MapPattern, EpiloguePattern, FillPattern, RowReducePattern,
-               ConvertPattern, DeinterleavePattern, ColumnsPattern, PinPattern>(
-      converter, patterns.getContext(), kernel);
+               ConvertPattern, DeinterleavePattern, ColumnsPattern, PinPattern,
+               AnyPattern>(converter, patterns.getContext(), kernel);
 }

@@ -16,6 +16,9 @@ struct Operand {
   Operand(SmemType tile, bool transposed)
       : tile(tile), transposed(transposed) {}
 
+  int64_t highBits() const { return constantBits() >> 32 & 0xFFFFFFFF; }
+  int64_t lowBits() const { return constantBits() & 0xFFFFFFFF; }
+
   int64_t constantBits() const {
     int64_t span = tile.getSwizzle();
     int64_t code = span == 128 ? 1 : span == 64 ? 2 : 3;
@@ -34,18 +37,16 @@ struct Operand {
     return (byte / span * tile.getSlabBytes() + byte % span) >> 4;
   }
 
-  Value descriptor(Emitter &e, Value address) const {
+  /// The low half; the high half is the same for all k-steps.
+  Value low(Emitter &e, Value address) const {
     Value raw = LLVM::PtrToIntOp::create(e.b, e.loc, e.b.getI32Type(), address);
-    Value units = e.div(raw, 16);
-    Value wide = arith::ExtUIOp::create(e.b, e.loc, e.b.getI64Type(), units);
-    return arith::OrIOp::create(e.b, e.loc, wide, e.i64(constantBits()));
+    return e.add(e.div(raw, 16), lowBits());
   }
 
-  Value step(Emitter &e, Value descriptor, int64_t step) const {
-    int64_t offset = stepOffset(step);
-    if (!offset)
-      return descriptor;
-    return arith::AddIOp::create(e.b, e.loc, descriptor, e.i64(offset));
+  Value step(Emitter &e, Value low, int64_t step) const {
+    Value half = e.add(low, stepOffset(step));
+    Value wide = arith::ExtUIOp::create(e.b, e.loc, e.b.getI64Type(), half);
+    return arith::OrIOp::create(e.b, e.loc, wide, e.i64(highBits() << 32));
   }
 
   SmemType tile;
@@ -140,10 +141,10 @@ struct WgmmaPattern : TilePattern<WgmmaOp> {
     Value acc = adaptor.getAcc();
     Type storage = acc.getType();
     Operand b(bType, op.getTransposeB());
-    Value bBase = b.descriptor(e, adaptor.getB());
+    Value bBase = b.low(e, adaptor.getB());
     auto aType = dyn_cast<SmemType>(op.getA().getType());
     Value aBase =
-        aType ? Operand(aType, false).descriptor(e, adaptor.getA()) : Value();
+        aType ? Operand(aType, false).low(e, adaptor.getA()) : Value();
 
     // Registers of an A fragment are ready before the fence.
     SmallVector<Value> aRegisters;

@@ -111,11 +111,18 @@ struct AtomicPattern : TilePattern<AtomicOp> {
       kind = LLVM::AtomicBinOp::max;
     Value address = elementAddress(e, op.getMemory().getType(),
                                    adaptor.getMemory(), adaptor.getIndex());
-    rewriter.replaceOpWithNewOp<LLVM::AtomicRMWOp>(
-        op, kind, address, adaptor.getValue(),
-        op.getRelaxed() ? LLVM::AtomicOrdering::monotonic
-                        : LLVM::AtomicOrdering::acq_rel,
-        "device");
+    // NVPTX drops the ordering of an atomicrmw: fences stand for it.
+    auto fence = [&] {
+      if (!op.getRelaxed())
+        LLVM::FenceOp::create(rewriter, op.getLoc(),
+                              LLVM::AtomicOrdering::acq_rel, "device");
+    };
+    fence();
+    Value old = LLVM::AtomicRMWOp::create(
+        rewriter, op.getLoc(), kind, address, adaptor.getValue(),
+        LLVM::AtomicOrdering::monotonic, "device");
+    fence();
+    rewriter.replaceOp(op, old);
     return success();
   }
 };

@@ -10,6 +10,8 @@ tile.kernel @row(%x: !tile.ptr<f32>, %n: i32, %count: !tile.ptr<i32>, %far: i64)
   %w = tile.warp_index
   // CHECK: tile.warpgroup_index
   %g = tile.warpgroup_index
+  // CHECK: tile.uniform %{{.*}} : i32
+  %u = tile.uniform %w : i32
   %in = arith.cmpi slt, %t, %n : i32
   // CHECK: tile.for_each %{{.*}} to %{{.*}} vector(4) init(%{{.*}} : f32) -> (f32) {
   %s = tile.for_each %zero to %n vector(4) init(%f0 : f32) -> (f32) {

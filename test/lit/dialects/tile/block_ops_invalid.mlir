@@ -134,3 +134,12 @@ tile.kernel @maximum(%x: !tile.ptr<f32>, %i: i32, %v: f32) threads(32) {
   // expected-error @+1 {{expected i32 or i64 for a maximum, got 'f32'}}
   %old = tile.atomic max %v, %x[%i : i32] : f32, !tile.ptr<f32> -> f32
 }
+
+// -----
+
+tile.kernel @one_thread(%n: i32) threads(32) {
+  tile.role @load warps(1) elected {
+    // expected-error @+1 {{'tile.uniform' op expected a role that is not elected: all lanes of a warp take part}}
+    %u = tile.uniform %n : i32
+  }
+}

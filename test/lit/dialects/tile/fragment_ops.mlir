@@ -19,6 +19,8 @@ tile.kernel @softmax(%f: f32, %r: i32, %y: !tile.ptr<bf16>) threads(128) {
   %sum = tile.row_reduce add %p partial : !s -> !rows
   // CHECK: tile.pin %{{.*}} : <64xf32, rows>
   tile.pin %sum : !rows
+  // CHECK: tile.any %{{.*}} : <64xf32, rows>
+  %some = tile.any %sum : !rows
   // CHECK: tile.convert %{{.*}} : <64x128xf32> -> <64x128xbf16, operand_a>
   %a = tile.convert %p : !s -> !tile.frag<64x128xbf16, operand_a>
   // CHECK: tile.deinterleave columns %{{.*}} : <64x128xf32> -> <64x64xf32>, <64x64xf32>

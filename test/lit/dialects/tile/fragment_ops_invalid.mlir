@@ -237,6 +237,14 @@ tile.kernel @pin(%f: f32) threads(128) {
 
 // -----
 
+tile.kernel @any(%f: f32) threads(128) {
+  %x = tile.fill %f : f32 -> !tile.frag<64x64xf32>
+  // expected-error @+1 {{'tile.any' op expected a vote on an f32 rows fragment, got '!tile.frag<64x64xf32>'}}
+  %some = tile.any %x : !tile.frag<64x64xf32>
+}
+
+// -----
+
 !tile = !tile.smem<64x64xbf16, swizzle = 128>
 !map = !tile.tensor_map<64x64xbf16, swizzle = 128>
 tile.kernel @stored(%d: !map, %r: i32, %f: f32) threads(128) {

@@ -150,3 +150,35 @@ tile.kernel @store_f32(%d: !wide_map, %f: f32, %r: i32) threads(160) shared_memo
     tile.prefetch %d[%r, %r] : !wide_map
   }
 }
+
+// -----
+
+// One lane's value for all of the warp; one vote of the warp on both rows of a thread.
+// CHECK-LABEL: llvm.func @votes
+tile.kernel @votes(%n: i32, %f: f32, %out: !tile.ptr<i32>) threads(128) attributes {shared_memory = 0 : i32} {
+  // CHECK: nvvm.shfl.sync idx %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} : i32 -> i32
+  %u = tile.uniform %n : i32
+  %rows = tile.fill %f : f32 -> !tile.frag<64xf32, rows>
+  // CHECK: %[[A:.*]] = arith.cmpf une
+  // CHECK: %[[B:.*]] = arith.cmpf une
+  // CHECK: %[[ANY:.*]] = arith.ori %[[A]], %[[B]]
+  // CHECK: nvvm.vote.sync any %{{.*}}, %[[ANY]] -> i1
+  %some = tile.any %rows : !tile.frag<64xf32, rows>
+  tile.store %u, %out[%u] if %some : i32, !tile.ptr<i32>
+}
+
+// -----
+
+// NVPTX drops the ordering of an atomicrmw: fences stand for it, but for relaxed ones.
+// CHECK-LABEL: llvm.func @arrive
+tile.kernel @arrive(%one: i32, %counter: !tile.ptr<i32>) threads(128) attributes {shared_memory = 0 : i32} {
+  // CHECK: llvm.fence syncscope("device") acq_rel
+  // CHECK-NEXT: llvm.atomicrmw add %{{.*}}, %{{.*}} syncscope("device") monotonic
+  // CHECK-NEXT: llvm.fence syncscope("device") acq_rel
+  %before = tile.atomic add %one, %counter[%one : i32] : i32, !tile.ptr<i32> -> i32
+  // CHECK-NOT: llvm.fence
+  // CHECK: llvm.atomicrmw add
+  // CHECK-NOT: llvm.fence
+  %any = tile.atomic add relaxed %one, %counter[%one : i32] : i32, !tile.ptr<i32> -> i32
+  // CHECK: llvm.return
+}

@@ -3,8 +3,8 @@
 A `CompiledKernel` is one `llm.kernel` in machine code: variants by token count, each a list of
 launches. Grids are size expressions and arguments are the JSON of docs/architecture.md,
 section 2: `{"operand": 0}`, `{"operand": 1, "part": "k"}`, `{"result": 0}`, `{"workspace": 0}`,
-`{"i32": "T"}`, `{"f32": 1.0}`, `{"tensor_map": {...}}`. The driver binds them to buffers when it
-writes the plan.
+`{"zeroed": true}`, `{"i32": "T"}`, `{"f32": 1.0}`, `{"tensor_map": {...}}`. The driver binds them to
+buffers when it writes the plan.
 """
 
 from __future__ import annotations
@@ -96,13 +96,15 @@ class Variant:
     """How a kernel runs for `min_tokens <= T <= max_tokens` (None: no upper end).
 
     `workspace_bytes` is scratch memory at the engine's limits, 256-byte aligned, shared by
-    the variant's launches.
+    the variant's launches. `zeroed_bytes` is memory that all kernels of an engine share; it is zero
+    when the engine is loaded, and each launch leaves it zero.
     """
 
     launches: tuple[Launch, ...]
     min_tokens: int = 1
     max_tokens: int | None = None
     workspace_bytes: int = 0
+    zeroed_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -118,6 +120,10 @@ class CompiledKernel:
     @property
     def workspace_bytes(self) -> int:
         return max(variant.workspace_bytes for variant in self.variants)
+
+    @property
+    def zeroed_bytes(self) -> int:
+        return max(variant.zeroed_bytes for variant in self.variants)
 
 
 class UnsupportedKernel(Exception):

@@ -32,10 +32,10 @@ def build_plan(
     abstract:  what `llm-export-plan` wrote.
     kernels:   by symbol of the `llm.kernel`; their variants cover 1..max_num_tokens.
     """
-    binder = _Binder(abstract)
     used = {step["kernel"] for step in abstract["launches"]}
     if absent := used - kernels.keys():
         raise InternalError(f"codegen returned no kernel {', '.join(sorted(absent))}")
+    binder = _Binder(abstract, max((kernels[name].zeroed_bytes for name in used), default=0))
     ranges = [
         {
             "min_tokens": begin,
@@ -54,7 +54,7 @@ def build_plan(
         "constants": {**abstract["constants"], "max_blocks_per_seq": max_blocks_per_seq},
         "kv_cache": abstract["kv_cache"],
         "arena": {
-            "bytes": arena["bytes"],
+            "bytes": binder.arena_bytes,
             "lower_bound": arena["lower_bound"],
             "peak": arena["peak"],
             "buffers": binder.buffers,
@@ -91,7 +91,7 @@ def _variant_for(kernel: CompiledKernel, begin: int, end: int) -> Variant:
 class _Binder:
     """Turns relative arguments into those of the plan; collects kernels and workspace buffers."""
 
-    def __init__(self, abstract: Json):
+    def __init__(self, abstract: Json, zeroed_bytes: int):
         self.buffers: list[Json] = [dict(buffer) for buffer in abstract["arena"]["buffers"]]
         self.kernels: list[Json] = []
         self.code: list[Json] = []
@@ -99,7 +99,19 @@ class _Binder:
         self._kernel_numbers: dict[tuple[int, str], int] = {}
         self._workspaces: dict[tuple[int, int], int] = {}
         constants = abstract["constants"]
+        self.arena_bytes: int = abstract["arena"]["bytes"]
+        self._zeroed: int | None = None
+        if zeroed_bytes:
+            self._zeroed = self._add_zeroed(zeroed_bytes, len(abstract["launches"]) - 1)
         self._limits = {"T": constants["max_num_tokens"], "R": constants["max_batch_size"]}
+
+    def _add_zeroed(self, size: int, last: int) -> int:
+        """A buffer behind all others that lives for the whole step, so that nothing else lies there."""
+        begin = -(-self.arena_bytes // _BUFFER_ALIGNMENT) * _BUFFER_ALIGNMENT
+        self.arena_bytes = begin + size
+        shape = {"dtype": "u8", "shape": [size], "offset": begin, "bytes": size}
+        self.buffers.append({"name": "zeroed", **shape, "live": [0, last]})
+        return len(self.buffers) - 1
 
     def bind(self, step: Json, kernel: CompiledKernel, begin: int, end: int) -> list[Json]:
         """The plan's launches of one launch of the abstract plan."""
@@ -144,6 +156,8 @@ class _Binder:
             return {"buffer": step["results"][argument["result"]]}
         if "workspace" in argument:
             return {"buffer": self._workspace(step, argument["workspace"])}
+        if "zeroed" in argument:
+            return {"buffer": self._zeroed}
         if "tensor_map" in argument:
             fields = argument["tensor_map"]
             bound = {name: [_sized(size, sizes) for size in fields[name]] for name in ("shape", "strides")}

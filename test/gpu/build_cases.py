@@ -67,6 +67,7 @@ def main() -> int:
                     "min_tokens": variant.min_tokens,
                     "max_tokens": variant.max_tokens,
                     "workspace_bytes": variant.workspace_bytes,
+                    "zeroed_bytes": variant.zeroed_bytes,
                     "launches": launches,
                 }
             )

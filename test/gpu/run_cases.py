@@ -39,10 +39,14 @@ def bind(folder: Path, case: dict[str, Any], problem: Problem, cache: dict[str, 
     variant = variant_of(case, problem.tokens)
     # All ones is NaN in every type; a kernel must not count on what it finds there.
     problem.workspace = torch.full((max(variant["workspace_bytes"], 1),), 0xFF, device="cuda", dtype=torch.uint8)
+    # Each launch finds it zero and leaves it zero.
+    problem.zeroed = torch.zeros(max(variant["zeroed_bytes"], 1), device="cuda", dtype=torch.uint8)
 
     def address(argument: dict[str, Any]) -> int:
         if "workspace" in argument:
             return problem.workspace.data_ptr() + argument["workspace"]
+        if "zeroed" in argument:
+            return problem.zeroed.data_ptr()
         if "result" in argument:
             return problem.results[argument["result"]].data_ptr()
         operand = problem.operands[argument["operand"]]
@@ -74,8 +78,16 @@ def run(folder: Path, case: dict[str, Any], tokens: int, max_tokens: int, cache:
     same = all(
         torch.equal(a.view(torch.uint8), b.view(torch.uint8)) for a, b in zip(first, problem.outputs(), strict=True)
     )
-    passed = same and all(error["value"] <= error["limit"] for error in errors)
-    return {"case": case["name"], "tokens": tokens, "errors": errors, "same_bits": same, "passed": passed}
+    clean = not problem.zeroed.any().item()
+    passed = same and clean and all(error["value"] <= error["limit"] for error in errors)
+    return {
+        "case": case["name"],
+        "tokens": tokens,
+        "errors": errors,
+        "same_bits": same,
+        "zeroed": clean,
+        "passed": passed,
+    }
 
 
 def main() -> int:

@@ -136,6 +136,21 @@ def test_workspace_becomes_a_buffer_of_the_arena():
     }  # fmt: skip
 
 
+def test_zeroed_memory_lies_behind_the_arena_and_lives_for_the_whole_step():
+    """All kernels share it; each leaves it zero, so that nothing else may lie there."""
+    kernels = dict(KERNELS)
+    for name, size in (("attention_0", 100), ("linear_0", 300)):
+        variant = Variant((launch(name, {"zeroed": True}),), zeroed_bytes=size)
+        kernels[name] = kernel(name, [variant])
+    document, _ = plan(kernels=kernels)
+    attention, linear = document["ranges"][0]["launches"][1:]
+    assert attention["args"] == linear["args"]
+    assert document["arena"]["bytes"] == 4096 + 300
+    assert document["arena"]["buffers"][attention["args"][0]["buffer"]] == {
+        "name": "zeroed", "dtype": "u8", "shape": [300], "offset": 4096, "bytes": 300, "live": [0, 2],
+    }  # fmt: skip
+
+
 def test_rows_are_those_of_the_first_result():
     """One kernel, launched for tokens and for logit rows."""
     norm = kernel("norm_0", [Variant((launch("norm_0", {"i32": "rows"}, grid=(["ceildiv", "rows", 8], 1, 1)),))])

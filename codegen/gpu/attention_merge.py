@@ -1,8 +1,9 @@
 """Adds up the splits of decode attention.
 
 Grid: (blocks that walk over the tokens, query heads). A row of one split is done already. For others
-every thread finds the largest maximum M, then each group of threads adds the splits g, g + groups, ...:
-out = sum(O_z 2^(m_z - M)) / (sum(l_z 2^(m_z - M)) + 2^(sink - M)), and the first group adds the groups.
+each warp finds the largest maximum M and the total, a lane a split; then each group of threads adds the
+splits g, g + groups, ...: out = sum(O_z 2^(m_z - M)) / (sum(l_z 2^(m_z - M)) + 2^(sink - M)), and the
+first group adds the groups. The order of every sum is fixed by the number of splits.
 
 Workspace: sums f32 [T, heads, most, dim] (not divided), ends f32 [T, heads, most, 2] (the maximum in
 exponents of two, the total), counts i32 [T, heads] (splits of the row).
@@ -13,8 +14,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ..builder import KernelBuilder, Value
+from ..builder import KernelBuilder, Value, select
 from ..builder import types as t
+from ..builder.approx import reciprocal
 from ..kernel import Argument, Expression
 from .body import Body, element, pointer, shape
 from .kv import KvLayer
@@ -24,6 +26,8 @@ THREADS = 128
 TOKEN_BLOCKS = 64
 """Blocks of each head: with 32 heads one wave, at 16 blocks of 128 threads a multiprocessor."""
 VECTOR = 4
+UNROLL = 8
+"""Splits whose loads a thread has in flight."""
 ALIGNMENT = 256
 
 
@@ -88,47 +92,71 @@ def build(kernel_op: Any, workspace: Workspace) -> tuple[KernelBuilder, tuple[Ex
         head, thread = k.program_id("y"), k.thread_index()
         group, column = thread // lanes, (thread % lanes) * VECTOR
 
-        def stat(row: Value, z: Value, which: int) -> Value:
-            return k.load(ends, (row * most + z) * 2 + which)
+        def stats(row: Value, count: Value) -> tuple[Value, Value]:
+            """(largest maximum, total) over the splits of a row."""
 
-        def merge(row: Value, count: Value) -> None:
-            highest = k.for_(0, count, 1, lambda z, m: m.max(stat(row, z, 0)), [k.f32(LOWEST)])
+            # All `most` places are read, so that the loads need not wait for the count.
+            def end(z: Value) -> tuple[Value, Value]:
+                pair = k.load(ends, (row * most + z) * 2, count=2)
+                return select(z < count, pair[0], LOWEST), select(z < count, pair[1], 0.0)
+
+            highest = k.for_each(0, most, lambda z, m: m.max(end(z)[0]), [k.f32(LOWEST)], scope="warp")
+            highest = k.reduce("max", highest, scope="warp")
 
             def add(z: Value, total: Value) -> Value:
-                return total + stat(row, z, 1) * (stat(row, z, 0) - highest).exp2()
+                maximum, sum_ = end(z)
+                return total + sum_ * (maximum - highest).exp2()
 
-            total = k.for_(0, count, 1, add, [k.f32(0.0)])
+            total = k.reduce("add", k.for_each(0, most, add, [k.f32(0.0)], scope="warp"), scope="warp")
             if sinks is not None:
                 total = total + (k.load(more[0], head).to(t.f32()) * LOG2E - highest).exp2()
+            return highest, total
 
-            def gather(z: Value, mine: Value) -> Value:
-                weight = (stat(row, z, 0) - highest).exp2()
-                return mine + k.load(sums, (row * most + z) * dim + column, count=VECTOR) * weight
+        def merge(row: Value, count: Value, highest: Value, total: Value) -> None:
+            def gather(first: Value, mine: Value) -> Value:
+                # Clamped, not conditional: ptxas puts plain loads in front of their uses.
+                splits = [(first + u * groups).min(count - 1) for u in range(UNROLL)]
+                places = [row * most + z for z in splits]
+                maxima = [k.load(ends, place * 2) for place in places]
+                parts = [k.load(sums, place * dim + column, count=VECTOR) for place in places]
+                for u, (maximum, part) in enumerate(zip(maxima, parts, strict=True)):
+                    weight = select(first + u * groups < count, (maximum - highest).exp2(), 0.0)
+                    mine = mine + part * weight
+                return mine
 
-            mine = k.for_(group, count, groups, gather, [k.zero(vector)])
+            mine = k.for_(group, count, groups * UNROLL, gather, [k.zero(vector)])
             with k.if_(group < groups):
                 k.store(mine, partial, group, column)
             k.barrier()
             with k.if_(group.equals(0)):
-                whole = k.for_(
-                    1,
-                    count.min(groups),
-                    1,
-                    lambda g, sum_: sum_ + k.load(partial, g, column, count=VECTOR),
-                    [k.load(partial, 0, column, count=VECTOR)],
-                )
-                k.store((whole / total).to(dtype), out, row * dim + column)
+                whole = k.load(partial, 0, column, count=VECTOR)
+                for g in range(1, groups):
+                    whole = whole + k.load(partial, g, column, count=VECTOR)
+                k.store((whole * reciprocal(total)).to(dtype), out, row * dim + column)
             # The next row writes `partial` again.
             k.barrier()
 
         def token(i: Value) -> None:
             row = i * heads + head
             count = k.load(counts, row)
+            highest, total = stats(row, count)
             # Nobody writes the count of a padding token: it may be anything, its row too.
             with k.if_((count > 1) & (count <= most)):
-                merge(row, count)
+                merge(row, count, highest, total)
 
-        k.for_(k.program_id(), tokens, k.num_programs(), token)
+        # A block of several tokens first asks whether any was split.
+        first, blocks = k.program_id(), k.num_programs()
+
+        def largest() -> Value:
+            def count(n: Value, found: Value) -> Value:
+                return found.max(k.load(counts, (first + n * blocks) * heads + head))
+
+            turns = (tokens - first + blocks - 1) // blocks
+            return k.reduce("max", k.for_each(0, turns, count, [k.i32(0)], scope="warp"), scope="warp")
+
+        found = k.if_else(tokens > blocks, largest, lambda: k.i32(2), [t.i32()])
+        with k.if_(found > 1):
+            k.for_(first, tokens, blocks, token)
     arguments = [{"result": 0}, *workspace.arguments(), {"i32": workspace.most}, {"i32": "T"}]
     if sinks is not None:
         arguments.append(body.operand(sinks))

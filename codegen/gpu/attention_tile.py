@@ -27,6 +27,8 @@ SLAB = 64
 class AttentionTile:
     """One tile of one `llm.paged_attention` while its kernel is being built.
 
+    It has `rows` rows, and goes over the keys in steps of `step_pages` pages, which are `span` keys.
+
     A kernel sets `q`, `head`, `base`, `first_row`, `q_len`, `kv_len` and `active` (whether the tile
     exists) before it asks for rows, pages or queries.
     """
@@ -39,7 +41,7 @@ class AttentionTile:
     kv_len: Value
     active: Value
 
-    def __init__(self, kernel_op: Any, rows: int):
+    def __init__(self, kernel_op: Any, rows: int, step_pages: int = 1):
         self.body = Body(kernel_op)
         self.op = self.body.find("llm.paged_attention")
         operands = list(self.op.operands)
@@ -57,9 +59,11 @@ class AttentionTile:
         self.dtype = element(self.query)
         self.window = ir.IntegerAttr(self.op.attributes["window"]).value if "window" in self.op.attributes else None
         self.swizzle = next(span for span in (128, 64, 32) if self.dim * 2 % span == 0)
-        self.page = t.smem((self.kv.block, self.dim), self.kv.element, self.swizzle)
-        self.scores = t.frag((ROWS, self.kv.block), t.f32())
-        self.scores_acc = t.acc(ROWS, self.kv.block, t.f32())
+        self.step_pages = step_pages
+        self.span = step_pages * self.kv.block
+        self.stage = t.smem((self.span, self.dim), self.kv.element, self.swizzle)
+        self.scores = t.frag((ROWS, self.span), t.f32())
+        self.scores_acc = t.acc(ROWS, self.span, t.f32())
         self.rows = t.frag((ROWS,), t.f32(), "rows")
         self.output = t.frag((ROWS, self.dim), t.f32())
         self.output_acc = t.acc(ROWS, self.dim, t.f32())
@@ -110,7 +114,7 @@ class AttentionTile:
             op=self.op,
             scores=self.scores,
             rows=self.rows,
-            weights=t.frag((ROWS, self.kv.block), self.kv.element, "operand_a"),
+            weights=t.frag((ROWS, self.span), self.kv.element, "operand_a"),
             position=lambda row: self.kv_len - self.q_len + self.row(row)[0],
             head=lambda row: self.row(row)[1].min(self.heads - 1),
             alibi=extra.get("alibi"),
@@ -120,6 +124,21 @@ class AttentionTile:
     def inverse(self, k: KernelBuilder, total: Value) -> Value:
         """1 / total of each row: one reciprocal a row in place of a division an element."""
         return k.map([total], [t.f32()], lambda s, r, c: reciprocal(s), [self.rows])
+
+    def rescale(self, k: KernelBuilder, out: Value, scale: Value, shift: Value) -> Value:
+        """`out` times the scale of each row, which most steps can leave out."""
+
+        def multiply() -> Value:
+            return k.map([out, scale], [t.f32(), t.f32()], lambda o, f, r, c: o * f, [self.output])
+
+        return k.if_else(k.any(shift), multiply, lambda: out, [self.output])
+
+    def load_pages(self, k: KernelBuilder, map_: Value, blocks: list[Value], stage: Value) -> None:
+        """Loads the pages of one step, block by block, one below the other."""
+        part = t.smem((self.kv.block, self.dim), self.kv.element, 128, slab_rows=self.span)
+        for n, block in enumerate(blocks):
+            rows = stage if len(blocks) == 1 else k.slice(stage, [n * self.kv.block, 0], part)
+            k.tma_load(map_, [block, self.head, 0, 0], rows)
 
     def copy_queries(self, k: KernelBuilder, q_tile: Value) -> None:
         """The role copies the tile's queries to shared memory, zero for rows past the sequence."""
@@ -139,9 +158,9 @@ class AttentionTile:
     def clear_tail(self, k: KernelBuilder, values: Value, first: Value) -> None:
         """Zeroes the values past the end of the sequence: 0 times garbage could be NaN."""
         chunks = self.dim // 8
-        with k.if_(first + self.kv.block > self.kv_len):
+        with k.if_(first + self.span > self.kv_len):
             zero = k.zero(t.vector(8, self.kv.element))
             start = (self.kv_len - first) * chunks
-            k.for_each(start, self.kv.block * chunks, lambda i: k.store(zero, values, i // chunks, (i % chunks) * 8))
+            k.for_each(start, self.span * chunks, lambda i: k.store(zero, values, i // chunks, (i % chunks) * 8))
             k.proxy_fence()
             k.barrier("role")

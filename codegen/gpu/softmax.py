@@ -1,6 +1,8 @@
 """Online softmax over pages of scores, for the attention kernel.
 
-State: the running maximum (in score units) and the running sum of each row. Scores are either the raw
+State: the running maximum (in score units) and the running sum of each row. The maximum follows the
+scores only when they pass it by 2^SLACK: sums and outputs stay as exact, since all are relative to it,
+and most steps have nothing to rescale. Scores are either the raw
 products, which the exponential scales by `factor` inside one multiply-add, or, with a soft cap or
 ALiBi, computed scores in natural units. The maximum starts finite, so a fully masked row or page
 contributes exactly zero.
@@ -23,6 +25,8 @@ from .body import f64
 LOWEST = -1e30
 """Where the running maximum starts: below every score, yet finite."""
 LOG2E = math.log2(math.e)
+SLACK = 8.0
+"""By how many powers of two a score may pass the running maximum before the maximum follows."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +63,9 @@ class Softmax:
 
     def step(
         self, raw: Value, at: tuple[Value, Value], maximum: Value, total: Value, *, masked: bool
-    ) -> tuple[Value, Value, Value, Value]:
-        """One more page of products: (P of type `weights`, maximum, total, scale of what was summed before).
+    ) -> tuple[Value, Value, Value, Value, Value]:
+        """One more step of products: (P of type `weights`, maximum, total, scale of what was summed before,
+        its exponent of two).
 
         `at` is (row, position of the first key) of the page's corner; without `masked`, every key of
         the page is visible to every row.
@@ -73,30 +78,36 @@ class Softmax:
 
         scores = raw if self.raw_scores and not masked else k.map([raw], [t.f32()], score, [self.scores], at=at)
         highest = k.row_reduce("max", scores, rows)
-        new = k.map([maximum, highest], two, lambda a, b, r, c: a.max(b), [rows])
+
+        def follow(old: Value, new: Value, row: Value, column: Value) -> Value:
+            return select((new - old) * factor > SLACK, new, old)
+
+        new = k.map([maximum, highest], two, follow, [rows])
         offset = k.map([new], [t.f32()], lambda m, r, c: m * -factor, [rows])
         weights = k.map([scores, offset], two, lambda s, o, r, c: _exponential(s, factor, o), [self.scores])
         # A difference, not a multiply-add: for two maxima at LOWEST its rounding would be infinite.
-        scale = k.map([maximum, new], two, lambda a, b, r, c: ((a - b) * factor).exp2(), [rows])
+        shift = k.map([maximum, new], two, lambda a, b, r, c: (a - b) * factor, [rows])
+        scale = k.map([shift], [t.f32()], lambda s, r, c: s.exp2(), [rows])
         added = k.row_reduce("add", weights, rows, partial=True)
         total = k.map([total, scale, added], [*two, t.f32()], lambda s, f, a, r, c: s * f + a, [rows])
-        return k.convert(weights, self.weights), new, total, scale
+        return k.convert(weights, self.weights), new, total, scale, shift
 
-    def finish(self, maximum: Value, total: Value, row: Value, counts: Value | None = None) -> Value:
-        """The sum of each row over all its threads, with the attention sink where `counts` (of several
-        splits, in one only); `row` is the first row."""
+    def finish(self, maximum: Value, total: Value, row: Value) -> Value:
+        """The sum of each row over all its threads and the attention sink; `row` is the first row."""
         k, factor = self.k, self.factor
         total = k.row_reduce("add", total, self.rows)
-        sinks = self.sinks
-        if sinks is None:
+        if self.sinks is None:
             return total
 
         def add(s: Value, m: Value, r: Value, _: Value) -> Value:
-            sink = k.load(sinks, self.head(r)).to(t.f32())
-            added = s + (sink * LOG2E - m * factor).exp2()
-            return added if counts is None else select(counts, added, s)
+            return s + (self.sink(r) * LOG2E - m * factor).exp2()
 
         return k.map([total, maximum], [t.f32(), t.f32()], add, [self.rows], at=(row, 0))
+
+    def sink(self, row: Value) -> Value:
+        """The attention sink of a row's head, in natural units; only where there are sinks."""
+        assert self.sinks is not None
+        return self.k.load(self.sinks, self.head(row)).to(t.f32())
 
     def _score(self, raw: Value, row: Value, column: Value, masked: bool) -> Value:
         position = self.position(row)

@@ -67,8 +67,8 @@ class Attention(AttentionTile):
         tokens, self.width, *more = rest
         self.extra = dict(zip(self.extra_types(), more, strict=True))
         with k.body():
-            self.keys = k.ring(1, self.page)
-            self.values = k.ring(1, self.page)
+            self.keys = k.ring(1, self.stage)
+            self.values = k.ring(1, self.stage)
             self.q_tile = k.shared(self.queries_tile)
             k.pdl_launch()
             self.head = k.program_id("x")
@@ -122,12 +122,12 @@ class Attention(AttentionTile):
         def page(masked: bool) -> Callable[..., tuple[Value, ...]]:
             def step(i: Value, out: Value, *state: Value) -> tuple[Value, ...]:
                 self._copy_page(self.values, self.v_cache, i)
-                raw = self._scores(k.acquire(self.keys, [self.page]))
+                raw = self._scores(k.acquire(self.keys, [self.stage]))
                 k.release(self.keys)
                 self._copy_page(self.keys, self.k_cache, i + 1)
                 p, maximum, total, scale, *_ = softmax.step(raw, (k.i32(0), i * self.kv.block), *state, masked=masked)
                 out = k.map([out, scale], [t.f32(), t.f32()], lambda o, f, r, c: o * f, [self.output])
-                out = k.mma([p], k.acquire(self.values, [self.page]), [out], transpose_b=True)
+                out = k.mma([p], k.acquire(self.values, [self.stage]), [out], transpose_b=True)
                 k.release(self.values)
                 return out, maximum, total
 
@@ -143,7 +143,7 @@ class Attention(AttentionTile):
             first = whole
         out, maximum, total = k.for_(first, self.last_page, 1, page(masked=True), carried)
         # The page past the last one was copied too, as zeros.
-        k.acquire(self.keys, [self.page])
+        k.acquire(self.keys, [self.stage])
         k.release(self.keys)
         self._finish(softmax, out, maximum, total)
 
@@ -153,7 +153,7 @@ class Attention(AttentionTile):
         block = k.load(self.table, self.sequence * self.width + page.min(self.last_page - 1))
         row = (block * self.kv.heads + self.head) * size
         present = select(page < self.last_page, (self.kv_len - page * size).min(size), 0)
-        with k.produce(ring, [self.page]) as (into,):
+        with k.produce(ring, [self.stage]) as (into,):
             k.copy_async(cache, (row, 0), into, rows=row + present, columns=self.dim)
 
     def _scores(self, keys: Value) -> Value:

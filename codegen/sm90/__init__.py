@@ -14,11 +14,10 @@ from llmc.errors import CompileError
 from llmc.passes import PLAIN, PassRunner
 
 from ..chips import HOPPER, Chip
-from ..gpu import attention_merge
 from ..gpu.attention_merge import Workspace
 from ..gpu.attention_tile import SLAB
 from ..gpu.body import Body
-from ..gpu.compiled import SIMPLE, Built, compile_simple
+from ..gpu.compiled import SIMPLE, compile_simple
 from ..gpu.compiled import lower_built as _lower
 from ..gpu.compiled import texts as _texts
 from ..gpu.kv import KvLayer
@@ -27,14 +26,12 @@ from ..gpu.lowering import Lowered, lower
 from ..kernel import CompiledKernel, Launch, UnsupportedKernel, Variant
 from . import (
     attention,
-    attention_combine,
     attention_decode,
-    attention_split,
+    attention_walk,
     linear_large,
     linear_small,
 )
 from .attention_decode import Splits
-from .attention_schedule import Splitting
 from .linear_schedule import LinearProblem, Schedule, ranges
 from .schedule_table import ScheduleTable, load, shipped
 
@@ -101,15 +98,15 @@ def _linear(
 
 
 DECODES = (
-    (4, Splits(most=32, least=2)),
-    (16, Splits(most=16, least=4)),
-    (32, Splits(most=24, least=8)),
-    (64, Splits(most=8, least=16)),
+    (4, attention_decode, Splits(most=32, least=2)),
+    (16, attention_decode, Splits(most=16, least=4)),
+    (32, attention_decode, Splits(most=24, least=8)),
+    (64, attention_decode, Splits(most=8, least=16)),
+    (512, attention_walk, Splits(most=8, least=16)),
 )
-"""(last token count, splits of the keys) of decode attention, a block a split. The fewer tokens, the
-more splits it takes to occupy the multiprocessors; with more tokens, blocks without work would cost."""
-SPLITTING = (512, Splitting(min_pages=16, max_splits=8))
-"""Up to so many tokens, blocks that walk over a schedule. Above, tiles alone are enough."""
+"""(last token count, kernel, splits of the keys) of decode attention. The fewer tokens, the more splits it
+takes to occupy the multiprocessors; with more tokens, blocks without work would cost. Above 512, tiles
+alone are enough."""
 
 
 def _attention(kernel_op: Any, limits: dict[str, int], runner: PassRunner) -> CompiledKernel:
@@ -118,40 +115,23 @@ def _attention(kernel_op: Any, limits: dict[str, int], runner: PassRunner) -> Co
     variants: list[Variant] = []
     lowered: list[Lowered] = []
     max_tokens = limits["max_num_tokens"]
+    config = attention_decode.choose(head_dim)
     decodes: dict[str, Lowered] = {}
-
-    def launch_decode(built: Built, name: str) -> Launch:
-        # The ranges share their code: splits are grids and arguments.
-        kernel, grid, arguments = built
-        if name not in decodes:
-            decodes[name] = lower(kernel, name, runner)
-        return Launch(decodes[name].entry, (grid[0], grid[1], grid[2]), tuple(arguments))
-
     first = 1
-    for last, splits in DECODES:
+    for last, module, splits in DECODES:
         if first > max_tokens:
             break
         workspace = Workspace.of(kernel_op, min(last, max_tokens), splits.most)
-        pair = (
-            launch_decode(attention_decode.build(kernel_op, splits, workspace), body.name + "_decode"),
-            launch_decode(attention_merge.build(kernel_op, workspace), body.name + "_merge"),
-        )
-        variants.append(Variant(pair, first, last, workspace.bytes))
+        kernel, grid, arguments = module.build(kernel_op, config, splits, workspace)
+        if kernel.name not in decodes:
+            # Ranges share their code: splits are grids and arguments.
+            decodes[kernel.name] = lower(kernel, kernel.name, runner)
+        launch = Launch(decodes[kernel.name].entry, (grid[0], grid[1], grid[2]), tuple(arguments))
+        variants.append(Variant((launch,), first, last, workspace.bytes, zeroed_bytes=4 * workspace.rows))
         first = last + 1
     lowered.extend(decodes.values())
-    last, splitting = SPLITTING
-    if first <= max_tokens:
-        config = attention_split.choose(head_dim, splitting, last)
-        launches = []
-        for module, suffix in ((attention_split, f"_split{last}"), (attention_combine, f"_combine{last}")):
-            code, launch = _lower(module.build(kernel_op, config, suffix), body.name + suffix, runner)
-            launches.append(launch)
-            lowered.append(code)
-        size = attention_split.workspace_bytes(kernel_op, config)
-        variants.append(Variant(tuple(launches), first, last, size))
-        first = last + 1
     if first <= limits["max_num_tokens"]:
-        code, launch = _lower(attention.build(kernel_op), body.name, runner)
+        code, launch = _lower(attention.build(kernel_op, attention.choose(head_dim)), body.name, runner)
         variants.append(Variant((launch,), first))
         lowered.append(code)
     return CompiledKernel(body.name, "attention", tuple(variants), _texts(lowered))

@@ -1,16 +1,15 @@
 """Paged attention of ragged rows, one block a tile: prefill and chunked prefill.
 
 Roles:      math (1 or 2 warpgroups of 64 rows) | load (1 thread)
-Rings:      keys, values: load -> math; a stage is one page of one KV head
-Timeline:   all:  find the sequence and the rows of this tile
-            load: for each page, first to last: keys.produce, values.produce
-            math: stage the queries; S = Q K^T on the first page, softmax to P; for each page j
-                  after it: start S = Q K(j)^T and O += P V(j-1), mask and softmax S while the
-                  latter runs; last O += P V
+Rings:      keys, values: load -> math; a stage is the pages of one step, of one KV head
+Timeline:   all:  find the sequence and the rows of this tile (attention_find.py)
+            load: for each step: keys.produce, values.produce; waits for the kernel before only where a
+                  page has tokens of this step
+            math: stage the queries; S = Q K^T of the first step, softmax to P; for each step j after it:
+                  start S = Q K(j)^T and O += P V(j-1), mask and softmax S while the latter runs; last
+                  O += P V; store O
 
-Row y of the grid, from the last, counts over the sequences: sequence s has
-ceil(q_len[s] * group / rows) tiles; the grid is an upper bound, and blocks past the last tile work
-on one page of sequence 0 and store nothing, so that there always is a first page.
+`attention_decode.py` and `attention_walk.py` split the keys of a tile. Floor: the products.
 """
 
 from __future__ import annotations
@@ -21,35 +20,28 @@ from typing import Any
 
 from ..builder import KernelBuilder, Value, select
 from ..builder import types as t
+from ..gpu.attention_find import find_tile, most_tiles
 from ..gpu.attention_tile import ROWS, SLAB, AttentionTile
 from ..gpu.body import pointer
 from ..gpu.softmax import Softmax
-from ..kernel import Argument, Expression, ceildiv, mul
+from ..kernel import Argument, Expression
 
 
 @dataclass(frozen=True)
 class Config:
-    """Warpgroups of 64 rows, and stages of each ring.
-
-    One warpgroup suits decoding (`attention_decode.py`); two share the pages of a prefill.
-    """
+    """Warpgroups of 64 rows; stages of each ring; blocks a multiprocessor; pages a step; where the
+    queries are; registers of a math and of a load thread, which one warpgroup does without."""
 
     groups: int = 1
     stages: int = 2
+    blocks: int = 1
+    step_pages: int = 1
+    queries_in_registers: bool = False
+    regs: tuple[int | None, int | None] = (None, None)
 
     @property
     def rows(self) -> int:
         return self.groups * ROWS
-
-    @property
-    def regs(self) -> tuple[int | None, int | None]:
-        """Registers of a math and of a load thread; one warpgroup needs no budget."""
-        return (None, None) if self.groups == 1 else (232, 40)
-
-    @property
-    def min_blocks(self) -> int | None:
-        # ptxas heeds setmaxnreg only when it knows the registers at entry.
-        return None if self.groups == 1 else 1
 
     @property
     def threads(self) -> int:
@@ -57,17 +49,21 @@ class Config:
         return 128 * self.groups + (32 if self.groups == 1 else 128)
 
 
-DEFAULT = Config(groups=2)
+def choose(head_dim: int) -> Config:
+    """128 keys a step and queries in registers where both fit; budgets that leave no spills."""
+    few = head_dim <= 128
+    return Config(groups=2, step_pages=2 if few else 1, queries_in_registers=few, regs=(240, 24))
 
 
 class Attention(AttentionTile):
     """The kernel being built; `attention_decode.py` extends it by splits."""
 
     def __init__(self, kernel_op: Any, config: Config, suffix: str = ""):
-        super().__init__(kernel_op, config.rows)
+        super().__init__(kernel_op, config.rows, config.step_pages)
         self.config = config
         name = self.body.name + suffix
-        self.k = KernelBuilder(name, threads=config.threads, pdl=True, min_blocks=config.min_blocks)
+        # ptxas heeds setmaxnreg only when it knows the registers at entry.
+        self.k = KernelBuilder(name, threads=config.threads, pdl=True, min_blocks=config.blocks)
 
     # -- the kernel ------------------------------------------------------------------------
 
@@ -75,51 +71,61 @@ class Attention(AttentionTile):
         k = self.k
         box = (1, 1, self.kv.block, SLAB)
         kv_map = t.tensor_map(box, self.kv.element)
-        ids = t.ptr(t.i32())
-        (self.q, self.out, self.k_map, self.v_map, starts, lengths, table, sequences, *rest) = k.arguments(
-            q=pointer(self.query),
-            out=t.ptr(self.dtype),
-            k=kv_map,
-            v=kv_map,
-            starts=ids,
-            lengths=ids,
-            table=ids,
-            sequences=t.i32(),
-            tokens=t.i32(),
-            width=t.i32(),
-            **self.extra_types(),
+        # The host writes the batch before the step: reading it need not wait.
+        ids = t.ptr(t.i32(), constant=True)
+        (self.q, self.out, self.k_map, self.v_map, self.starts, self.lengths, self.table) = k.arguments(
+            q=pointer(self.query), out=t.ptr(self.dtype), k=kv_map, v=kv_map, starts=ids, lengths=ids, table=ids
         )
-        tokens, width, *more = rest
+        (self.sequences, self.tokens, self.width, *more) = k.arguments(
+            sequences=t.i32(), tokens=t.i32(), width=t.i32(), **self.extra_types()
+        )
         self.extra = dict(zip(self.extra_types(), more, strict=True))
         with k.body():
-            self.keys = k.ring(self.config.stages, self.page)
-            self.values = k.ring(self.config.stages, self.page)
+            self.keys = k.ring(self.config.stages, self.stage)
+            self.values = k.ring(self.config.stages, self.stage)
             self.q_tile = k.shared(t.smem((self.config.rows, self.dim), self.dtype, 128))
-            self.head = k.program_id("x")
-            sequence, tile = self._find(starts, sequences, tokens)
-            self.active = sequence < sequences
-            sequence = select(self.active, sequence, 0)
-            self.table, self.width, self.sequence = table, width, sequence
-            self.first_row = k.load(starts, sequence)
-            self.q_len = k.load(starts, sequence + 1) - self.first_row
-            self.kv_len = k.load(lengths, sequence)
-            self.base = tile * self.config.rows
-            self.first_page, self.last_page = self.pages(k)
-            # The host writes the batch before the step: finding the tile need not wait.
-            k.pdl_launch()
-            k.pdl_wait()
-            # The warpgroup first: it starts at a warpgroup's warp, and the loader follows.
-            math_regs, load_regs = self.config.regs
-            with k.role("math", warps=4 * self.config.groups, regs=math_regs):
-                self._math()
-            with k.role("load", warps=1, regs=load_regs, elected=True):
-                self._load()
+            self._work()
         return k, self._grid(), self._arguments()
 
+    def _work(self) -> None:
+        """The block's one tile."""
+        k = self.k
+        self.head = k.program_id("x")
+        sequence, tile = find_tile(k, self.starts, self.sequences, self.tokens, group=self.group, rows=self.config.rows)
+        # Branches and loops that are known to be uniform keep stages and descriptors in uniform registers.
+        sequence, tile = k.uniform(sequence), k.uniform(tile)
+        exists = sequence < self.sequences
+        self._enter(select(exists, sequence, 0), tile)
+        self.q_len, self.kv_len = k.uniform(self.q_len), k.uniform(self.kv_len)
+        # A padding sequence may have tokens and no length: no block works on it.
+        self.active = exists & (self.kv_len >= self.q_len)
+        self.first_page, self.last_page = (k.uniform(page) for page in self.pages(k))
+        k.pdl_launch()
+        # The warpgroups first: they start at a warpgroup's warp, and the loader follows.
+        math_regs, load_regs = self.config.regs
+        with k.role("math", warps=4 * self.config.groups, regs=math_regs):
+            k.pdl_wait()
+            with k.if_(self.works):
+                self._math()
+        with k.role("load", warps=1, regs=load_regs, elected=True), k.if_(self.works):
+            self._load()
+
+    @property
+    def works(self) -> Value:
+        """Whether there is anything for this block to do."""
+        return self.active
+
+    def _enter(self, sequence: Value, tile: Value) -> None:
+        """Makes this tile of the sequence the one that rows and pages are of."""
+        k = self.k
+        self.sequence = sequence
+        self.first_row = k.load(self.starts, sequence)
+        self.q_len = k.load(self.starts, sequence + 1) - self.first_row
+        self.kv_len = k.load(self.lengths, sequence)
+        self.base = tile * self.config.rows
+
     def _grid(self) -> tuple[Expression, ...]:
-        tiles: Expression = ["add", ceildiv(mul("T", self.group), self.config.rows), "S"]
-        # A sequence has a token or more, so it has no more tiles than tokens while a token fits a tile.
-        return (self.kv.heads, ["min", "T", tiles] if self.group <= self.config.rows else tiles, 1)
+        return self.kv.heads, most_tiles(self.group, self.config.rows), 1
 
     def _arguments(self) -> list[Argument]:
         body = self.body
@@ -137,114 +143,95 @@ class Attention(AttentionTile):
             *(body.operand(v) for _, v in self.extra_operands()),
         ]
 
-    def _find(self, starts: Value, sequences: Value, tokens: Value) -> tuple[Value, Value]:
-        """(sequence, tile in it) of this block; sequence = S where there is no tile left.
-
-        With as many tokens as sequences each has one tile; otherwise the block counts tiles.
-        """
-        k = self.k
-
-        def tiles(s: Value) -> Value:
-            rows = (k.load(starts, s + 1) - k.load(starts, s)) * self.group
-            return (rows + (self.config.rows - 1)) // self.config.rows
-
-        # Later tiles of a causal sequence are longer: they begin first.
-        turn = k.num_programs("y") - 1 - k.program_id("y")
-
-        # A select, not a short-circuit: past the end the clamped load is harmless.
-        def further(s: Value, rest: Value) -> Value:
-            clamped = s.min(sequences - 1)
-            return (s < sequences) & (rest >= tiles(clamped))
-
-        start = [k.i32(0), turn]
-        if self.group <= self.config.rows:
-            single = tokens.equals(sequences)
-            start = [select(single, turn, 0), select(single, k.i32(0), turn)]
-        return k.while_(further, lambda s, rest: (s + 1, rest - tiles(s)), start)
+    def _steps(self) -> tuple[Value, Value]:
+        """Steps [first, last) over the pages."""
+        pages = self.config.step_pages
+        return self.first_page // pages, (self.last_page + (pages - 1)) // pages
 
     def _load(self) -> None:
         k = self.k
         row = self.sequence * self.width
+        fresh = (self.kv_len - self.q_len) // self.kv.block
 
-        def page(i: Value) -> None:
-            block = k.load(self.table, row + i)
-            with k.produce(self.keys, [self.page]) as (keys,):
-                k.tma_load(self.k_map, [block, self.head, 0, 0], keys)
-            with k.produce(self.values, [self.page]) as (values,):
-                k.tma_load(self.v_map, [block, self.head, 0, 0], values)
+        def step(i: Value) -> None:
+            # The last step may lack pages: any will do for them, as no row sees their keys.
+            first = i * self.config.step_pages
+            pages = [(first + n).min(self.last_page - 1) for n in range(self.config.step_pages)]
+            blocks = [k.load(self.table, row + page) for page in pages]
+            # Nobody writes older pages during a step.
+            with k.if_(pages[-1] >= fresh):
+                k.pdl_wait()
+            with k.produce(self.keys, [self.stage]) as (keys,):
+                self.load_pages(k, self.k_map, blocks, keys)
+            with k.produce(self.values, [self.stage]) as (values,):
+                self.load_pages(k, self.v_map, blocks, values)
 
-        k.for_(self.first_page, self.last_page, 1, page)
+        k.for_(*self._steps(), 1, step)
 
     def _math(self) -> None:
         k = self.k
         self.first_own = k.warpgroup_index() * ROWS
         self.own_queries = self._stage_queries()
         softmax = self.softmax(k, self.extra)
-        raw = k.wgmma_wait([self._start_scores()], [self.scores])
+        first, last = self._steps()
+        raw = k.wgmma_wait([self._scores(k.acquire(self.keys, [self.stage]))], [self.scores])
         k.release(self.keys)
-        p, *state, _ = softmax.step(raw, self._corner(self.first_page), *softmax.start(), masked=True)
+        p, *state, _, _ = softmax.step(raw, self._corner(first), *softmax.start(), masked=True)
 
-        def page(masked: bool) -> Callable[..., tuple[Value, ...]]:
-            def step(i: Value, out: Value, p: Value, *state: Value) -> tuple[Value, ...]:
-                scores = self._start_scores()
-                product = self._start_output(p, out, i - 1, whole=not masked)
+        def step(masked: bool) -> Callable[..., tuple[Value, ...]]:
+            def body(i: Value, out: Value, p: Value, *state: Value) -> tuple[Value, ...]:
+                keys, values = k.acquire(self.keys, [self.stage]), k.acquire(self.values, [self.stage])
+                if masked:
+                    self.clear_tail(k, values, (i - 1) * self.span)
+                scores = self._scores(keys)
+                product = k.wgmma(p, values, out, self.output_acc, transpose_b=True)
                 raw, product = k.wgmma_wait([scores, product], [self.scores, self.output_acc], pending=1)
                 k.release(self.keys)
-                p, *after, scale = softmax.step(raw, self._corner(i), *state, masked=masked)
+                p, *after, scale, shift = softmax.step(raw, self._corner(i), *state, masked=masked)
                 # ptxas would move the exponentials behind this wait; they run beside the product.
                 k.pin(after[-1])
                 out = k.wgmma_wait([product], [self.output])
                 k.release(self.values)
-                out = k.map([out, scale], [t.f32(), t.f32()], lambda o, f, r, c: o * f, [self.output])
-                return out, p, *after
+                return self.rescale(k, out, scale, shift), p, *after
 
-            return step
+            return body
 
         carried = [k.fill(k.f32(0.0), self.output), p, *state]
-        second = self.first_page + 1
+        second = first + 1
         if self.window is None:
-            # Pages that every row of the tile sees whole need no mask: all but the diagonal.
-            whole = ((self.kv_len - self.q_len + self.base // self.group + 1) // self.kv.block).max(second)
-            whole = whole.min(self.last_page)
-            carried = k.for_(second, whole, 1, page(masked=False), carried)
+            # Keys that every row of the tile sees need no mask: all but those at the diagonal.
+            whole = ((self.kv_len - self.q_len + self.base // self.group + 1) // self.span).max(second)
+            whole = whole.min(last)
+            carried = k.for_(second, whole, 1, step(masked=False), carried)
             second = whole
-        out, p, maximum, total = k.for_(second, self.last_page, 1, page(masked=True), carried)
-        out = k.wgmma_wait([self._start_output(p, out, self.last_page - 1)], [self.output])
+        out, p, maximum, total = k.for_(second, last, 1, step(masked=True), carried)
+        values = k.acquire(self.values, [self.stage])
+        self.clear_tail(k, values, (last - 1) * self.span)
+        out = k.wgmma_wait([k.wgmma(p, values, out, self.output_acc, transpose_b=True)], [self.output])
         k.release(self.values)
         self._finish(softmax, out, maximum, total)
 
     def _finish(self, softmax: Softmax, out: Value, maximum: Value, total: Value) -> None:
         self._store(out, softmax.finish(maximum, total, self.first_own))
 
-    def _corner(self, page: Value) -> tuple[Value, Value]:
-        """(first row of the warpgroup, position of the page's first key)."""
-        return self.first_own, page * self.kv.block
+    def _corner(self, step: Value) -> tuple[Value, Value]:
+        """(first row of the warpgroup, position of the step's first key)."""
+        return self.first_own, step * self.span
 
     def _stage_queries(self) -> Value:
-        """The warpgroup's queries: in registers when they fit."""
+        """The warpgroup's queries, in shared memory or registers."""
         k = self.k
         self.copy_queries(k, self.q_tile)
         own = t.smem((ROWS, self.dim), self.dtype, 128, slab_rows=self.config.rows)
         tile = self.q_tile if self.config.groups == 1 else k.warpgroup_slice(self.q_tile, ROWS, own)
-        # One warpgroup leaves room for a second block on the multiprocessor, which is worth more.
-        if self.config.groups == 1 or self.dim > 128:
+        if not self.config.queries_in_registers:
             return tile
         return k.load_matrix(tile, t.frag((ROWS, self.dim), self.dtype, "operand_a"))
 
-    def _start_scores(self) -> Value:
-        """Starts S = Q K^T on the next page of keys."""
+    def _scores(self, keys: Value) -> Value:
+        """Starts S = Q K^T."""
         k = self.k
-        keys = k.acquire(self.keys, [self.page])
         return k.wgmma(self.own_queries, keys, k.zero_acc(self.scores_acc), self.scores_acc)
-
-    def _start_output(self, p: Value, out: Value, page: Value, *, whole: bool = False) -> Value:
-        """Starts O += P V on the next page of values, which is page `page` of the sequence; a `whole`
-        one lies inside the sequence for sure."""
-        k = self.k
-        values = k.acquire(self.values, [self.page])
-        if not whole:
-            self.clear_tail(k, values, page * self.kv.block)
-        return k.wgmma(p, values, out, self.output_acc, transpose_b=True)
 
     def _store(self, out: Value, total: Value) -> None:
         k = self.k
@@ -259,8 +246,6 @@ class Attention(AttentionTile):
         k.epilogue([final], [t.vector(2, t.f32())], store, at=(self.first_own, 0))
 
 
-def build(
-    kernel_op: Any, config: Config = Config(groups=2)
-) -> tuple[KernelBuilder, tuple[Expression, ...], list[Argument]]:
+def build(kernel_op: Any, config: Config) -> tuple[KernelBuilder, tuple[Expression, ...], list[Argument]]:
     """Grid: the KV heads by an upper bound of the tiles."""
     return Attention(kernel_op, config).build()

@@ -1,18 +1,16 @@
 """Paged attention of up to 64 tokens: decode, speculative verify. One block a split of a tile's keys.
 
-Roles, rings, timeline: those of attention.py, over the pages of one split.
+Roles, rings, timeline: those of attention.py, over the pages of one split. A tile of one split stores its
+            rows; otherwise each split leaves its part in the workspace, and the last to arrive adds them
+            up (attention_parts.py)
 Grid:       (KV heads, tiles, most splits); a block past the splits of its tile ends at once
 
 A tile of n pages has ceil(n / chunk) splits of chunk = max(least, ceil(n / most)) pages: a function of
-its own length alone, so that neighbours in the batch change no bits. A tile of one split stores its
-rows directly; otherwise each split stores its sum O (not divided), its maximum in exponents of two and
-its total, and attention_merge.py adds them up. A row that sees no key of a split has the total 0 and a
-maximum near -1e30 there, which the merge weighs by zero.
+its own length and of the token range, so that neighbours in the batch change no bits. A row that sees no
+key of a split has the total 0 and a maximum near -1e30 there, which weighs zero.
 
-Compared with attention_split.py: a tile's queries are staged once and nothing is scheduled, which is
-faster while blocks without work are few. Floor: the bytes of the pages.
-
-Workspace: that of attention_merge.py.
+Two blocks share a multiprocessor, and the hardware deals them, so that one block's loads hide the
+other's waits, and no block waits for a longer one. Floor: the bytes of the pages.
 """
 
 from __future__ import annotations
@@ -29,6 +27,8 @@ from ..gpu.attention_tile import ROWS
 from ..gpu.softmax import Softmax
 from ..kernel import Argument, Expression
 from .attention import Attention, Config
+from .attention_parts import Parts
+from .attention_schedule import ceil_divide
 
 
 @dataclass(frozen=True)
@@ -39,32 +39,73 @@ class Splits:
     least: int
 
 
-class _Decode(Attention):
-    def __init__(self, kernel_op: Any, splits: Splits, workspace: Workspace):
-        super().__init__(kernel_op, Config(groups=1), "_decode")
+def choose(head_dim: int) -> Config:
+    """Two blocks where their rings fit; head dims 192 and 256 fill a multiprocessor with one."""
+    if head_dim <= 128:
+        return Config(groups=1, stages=4 if head_dim == 64 else 2, blocks=2)
+    return Config(groups=1)
+
+
+class SplitAttention(Attention):
+    """Attention whose tiles are split: a kernel sets `split`, `count` (the splits of the tile) and `flag`
+    (!tile.smem<1xi32>, scratch)."""
+
+    split: Value
+    count: Value
+    flag: Value
+
+    def __init__(self, kernel_op: Any, config: Config, suffix: str, splits: Splits, workspace: Workspace):
+        super().__init__(kernel_op, config, suffix)
         self.splits, self.workspace = splits, workspace
+
+    def extra_types(self) -> dict[str, ir.Type]:
+        f32s = t.ptr(t.f32())
+        own = {"sums": f32s, "ends": f32s, "arrivals": t.ptr(t.i32()), "least": t.i32(), "most": t.i32()}
+        return super().extra_types() | own
+
+    def _arguments(self) -> list[Argument]:
+        splits: list[Argument] = [{"i32": self.splits.least}, {"i32": self.splits.most}]
+        return [*super()._arguments(), *self.workspace.arguments()[:2], {"zeroed": True}, *splits]
+
+    def _finish(self, softmax: Softmax, out: Value, maximum: Value, total: Value) -> None:
+        k = self.k
+        with k.if_(self.count.equals(1)):
+            self._store(out, softmax.finish(maximum, total, self.first_own))
+        with k.if_(self.count > 1):
+            sums, ends, arrivals, most = (self.extra[name] for name in ("sums", "ends", "arrivals", "most"))
+            parts = Parts(k, sums, ends, arrivals, most, self.split, self.count, self._at, self.dim, self.dtype)
+            parts.store(out, maximum, k.row_reduce("add", total, self.rows), softmax.factor)
+            # Unique: the rows of a tile are its own among those of all sequences.
+            tile = (self.first_row * self.group + self.base) * self.kv.heads + self.head
+            with k.if_(parts.arrive(tile, self.flag)):
+                rows = (self.q_len * self.group - self.base).min(ROWS)
+                parts.merge(rows, self.out, softmax.sink if self.sinks is not None else None)
+
+    def _at(self, row: Value) -> tuple[Value, Value]:
+        """(index of the row among [T, heads], whether it is one of the sequence)."""
+        token, head = self.row(row)
+        return (self.first_row + token) * self.heads + head, token < self.q_len
+
+
+class _Decode(SplitAttention):
+    def __init__(self, kernel_op: Any, config: Config, splits: Splits, workspace: Workspace):
+        super().__init__(kernel_op, config, "_decode", splits, workspace)
 
     def _grid(self) -> tuple[Expression, ...]:
         heads, tiles, _ = super()._grid()
         return heads, tiles, self.splits.most
 
-    def extra_types(self) -> dict[str, ir.Type]:
-        f32s = t.ptr(t.f32())
-        own = {"sums": f32s, "ends": f32s, "counts": t.ptr(t.i32()), "least": t.i32()}
-        return super().extra_types() | own
-
-    def _arguments(self) -> list[Argument]:
-        return [*super()._arguments(), *self.workspace.arguments(), {"i32": self.splits.least}]
+    def _work(self) -> None:
+        self.flag = self.k.shared(t.smem((1,), t.i32()))
+        super()._work()
 
     def pages(self, k: KernelBuilder) -> tuple[Value, Value]:
-        """Pages [first, last) of this split; sets its number and how many there are."""
-        # A padding sequence may have tokens and no length: no block works on it.
-        self.active = self.active & (self.kv_len >= self.q_len)
+        """Pages [first, last) of this split."""
         first, last = super().pages(k)
-        self.split, self.most = k.program_id("z"), k.num_programs("z")
+        self.split = k.program_id("z")
         pages = last - first
-        chunk = ((pages + self.most - 1) // self.most).max(self.extra["least"])
-        self.count = (pages + chunk - 1) // chunk
+        chunk = ceil_divide(pages, self.extra["most"]).max(self.extra["least"])
+        self.count = k.uniform(ceil_divide(pages, chunk))
         begin = first + self.split * chunk
         return begin, (begin + chunk).min(last)
 
@@ -72,62 +113,12 @@ class _Decode(Attention):
     def works(self) -> Value:
         return self.active & (self.split < self.count)
 
-    def _load(self) -> None:
-        with self.k.if_(self.works):
-            super()._load()
-
-    def _math(self) -> None:
-        with self.k.if_(self.works):
-            super()._math()
-
-    def _finish(self, softmax: Softmax, out: Value, maximum: Value, total: Value) -> None:
-        k = self.k
-        with k.if_(self.split.equals(0)):
-            self._store_counts()
-        with k.if_(self.count.equals(1)):
-            self._store(out, softmax.finish(maximum, total, self.first_own))
-        with k.if_(self.count > 1):
-            self._store_ends(maximum, k.row_reduce("add", total, self.rows), softmax.factor)
-            self._store_sums(out)
-
-    def _at(self, row: Value) -> tuple[Value, Value]:
-        """(index of the row among [T, heads], whether it is one of the sequence)."""
-        token, head = self.row(row)
-        return (self.first_row + token) * self.heads + head, token < self.q_len
-
-    def _store_counts(self) -> None:
-        def store(row: Value) -> None:
-            at, inside = self._at(row)
-            self.k.store(self.count, self.extra["counts"], at, condition=inside)
-
-        self.k.for_each(0, ROWS, store)
-
-    def _store_ends(self, maximum: Value, total: Value, factor: float) -> None:
-        k, ends = self.k, self.extra["ends"]
-
-        def store(m: Value, s: Value, row: Value, column: Value) -> None:
-            at, inside = self._at(row)
-            place = (at * self.most + self.split) * 2
-            k.store(m * factor, ends, place, condition=inside)
-            k.store(s, ends, place + 1, condition=inside)
-
-        k.epilogue([maximum, total], [t.f32(), t.f32()], store, at=(self.first_own, 0))
-
-    def _store_sums(self, out: Value) -> None:
-        k = self.k
-
-        def store(v: Value, row: Value, column: Value) -> None:
-            at, inside = self._at(row)
-            k.store(v, self.extra["sums"], (at * self.most + self.split) * self.dim + column, condition=inside)
-
-        k.epilogue([out], [t.vector(2, t.f32())], store, at=(self.first_own, 0))
-
 
 def build(
-    kernel_op: Any, splits: Splits, workspace: Workspace
+    kernel_op: Any, config: Config, splits: Splits, workspace: Workspace
 ) -> tuple[KernelBuilder, tuple[Expression, ...], list[Argument]]:
-    """Grid: an upper bound of the tiles by the KV heads by the most splits.
+    """Grid: the KV heads by an upper bound of the tiles by the most splits.
 
-    The code does not depend on `splits` or `workspace`, only the grid and the arguments do.
+    The code depends on neither `splits` nor `workspace`, only the grid and the arguments do.
     """
-    return _Decode(kernel_op, splits, workspace).build()
+    return _Decode(kernel_op, config, splits, workspace).build()

@@ -22,14 +22,6 @@ MAX_SEQUENCES = 512
 
 
 @dataclass(frozen=True)
-class Splitting:
-    """Splits of `min_pages` pages or more, at most `max_splits` for all tiles of a sequence and KV head."""
-
-    min_pages: int
-    max_splits: int
-
-
-@dataclass(frozen=True)
 class Cut:
     """One sequence cut into items: `tiles` x `splits` x KV heads of them, of at most `pages` pages each."""
 
@@ -49,13 +41,17 @@ def ceil_divide(a: Value, b: Value | int) -> Value:
 
 @dataclass(frozen=True)
 class Schedule:
-    """The cuts of a batch: `starts` i32[S + 1] and `lengths` i32[S] in global memory."""
+    """The cuts of a batch: `starts` i32[S + 1] and `lengths` i32[S] in global memory.
+
+    Splits have `least` pages or more; all tiles of a sequence and KV head have at most `most` splits.
+    """
 
     k: KernelBuilder
     starts: Value
     lengths: Value
     sequences: Value
-    splitting: Splitting
+    least: Value
+    most: Value
     rows: int
     group: int
     block: int
@@ -72,8 +68,8 @@ class Schedule:
         if self.window is not None:
             # The tokens of a tile and their windows, and a page begun at each end.
             pages = pages.min(-(-(self.window + self.rows) // self.block) + 1)
-        most = (k.i32(self.splitting.max_splits) // tiles.max(1)).max(1)
-        wanted = ceil_divide(pages, self.splitting.min_pages).min(most).max(1)
+        most = (self.most // tiles.max(1)).max(1)
+        wanted = ceil_divide(pages, self.least).min(most).max(1)
         per_split = ceil_divide(pages, wanted)
         splits = ceil_divide(pages, per_split.max(1)).max(1)
         return Cut(tiles, splits, per_split, tiles * splits * self.kv_heads)

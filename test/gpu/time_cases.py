@@ -27,6 +27,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 TOKENS = [1, 8, 16, 32, 64, 128, 512, 1024, 4096, 8192]
 COPIES_BYTES = 1.2e9
+REPEATS = {"decode": 16, "prefill": 4}
+"""Launches of one attention problem in a graph: what it takes in a chain."""
 
 
 def time_linear(folder: Path, case: dict[str, Any], tokens: int, max_tokens: int, cache: dict[str, Kernel]) -> dict:
@@ -50,33 +52,45 @@ def time_attention(folder: Path, case: dict[str, Any], name: str, lengths: list[
     tokens = sum(q for q, _ in lengths)
     problem = Attention(case, tokens, 0, sequences=lengths)
     launches = bind(folder, case, problem, cache)
-    graphs = {"llmc": graph_of(launches * 4)}
-    if len(lengths) == 1 and lengths[0][1] == 0:
-        graphs |= torch_prefill(problem)
-    times = interleaved(graphs)
-    peers = {f"{name}_seconds": seconds / 4 for name, seconds in times.items() if name != "llmc"}
+    repeats = REPEATS[name.split()[0]]
+    graphs = {"llmc": graph_of(launches * repeats)}
+    if all(before == 0 for _, before in lengths):
+        graphs |= torch_prefill(problem, repeats)
+    times = {name: seconds / repeats for name, seconds in interleaved(graphs).items()}
+    peers = {f"{name}_seconds": seconds for name, seconds in times.items() if name != "llmc"}
     if peers:
         peers["torch_seconds"] = min(peers.values())
     pairs = sum(q * before + q * (q + 1) // 2 for q, before in lengths)
     return {
-        "seconds": times["llmc"] / 4,
+        "seconds": times["llmc"],
         "bytes": sum(q + before for q, before in lengths) * case["kv_heads"] * case["dim"] * 4,
         "flops": 4 * pairs * case["heads"] * case["dim"],
         **peers,
     }
 
 
-def torch_prefill(problem: Attention) -> dict[str, torch.cuda.CUDAGraph]:
-    """torch's causal attention of the one sequence, by each back end, on dense keys and values."""
-    heads, pair = problem.case["heads"], problem.dense[0]
-    group = heads // problem.case["kv_heads"]
-    q = problem.q.transpose(0, 1)[None]
-    k, v = (pair[p].repeat_interleave(group, dim=1).transpose(0, 1)[None].contiguous() for p in "kv")
-    graphs = {}
-    for name, backend in (("flash", SDPBackend.FLASH_ATTENTION), ("cudnn", SDPBackend.CUDNN_ATTENTION)):
+def torch_prefill(problem: Attention, repeats: int) -> dict[str, torch.cuda.CUDAGraph]:
+    """torch's causal attention by each back end, on dense keys and values: a call for each length of prompt,
+    whose sequences are its batch; cuDNN with the keys of a group shared too."""
+    group = problem.case["heads"] // problem.case["kv_heads"]
+    batches: dict[int, list[list[torch.Tensor]]] = {}
+    row = 0
+    for (count, _), pair in zip(problem.sequences, problem.dense, strict=True):
+        one = [problem.q[row : row + count], pair["k"], pair["v"]]
+        batches.setdefault(count, []).append([part.transpose(0, 1) for part in one])
+        row += count
+    shared = [[torch.stack(parts).contiguous() for parts in zip(*batch, strict=True)] for batch in batches.values()]
+    whole = [[q, *(x.repeat_interleave(group, dim=1) for x in kv)] for q, *kv in shared]
+    peers = {
+        "flash": (SDPBackend.FLASH_ATTENTION, whole, False),
+        "cudnn": (SDPBackend.CUDNN_ATTENTION, whole, False),
+        "cudnn_gqa": (SDPBackend.CUDNN_ATTENTION, shared, True),
+    }
+    attention, graphs = torch.nn.functional.scaled_dot_product_attention, {}
+    for name, (backend, operands, gqa) in peers.items():
         with sdpa_kernel(backend):
-            call = lambda: torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)  # noqa: E731
-            graphs[name] = graph_of([call] * 4)
+            calls = [lambda x=x, gqa=gqa: attention(*x, is_causal=True, enable_gqa=gqa) for x in operands]
+            graphs[name] = graph_of(calls * repeats)
     return graphs
 
 
@@ -88,8 +102,16 @@ ATTENTION = {
     "decode 1 x 512": [(1, 511)],
     "decode 1 x 2k": [(1, 2047)],
     "decode 8 x 8k": [(1, 8191)] * 8,
+    "decode 16 x 4k": [(1, 4095)] * 16,
+    "decode 128 x 129": [(1, 128)] * 128,
+    "decode 16 x 4 of 2k": [(4, 2044)] * 16,
     "prefill 2k": [(2048, 0)],
     "prefill 8k": [(8192, 0)],
+    "prefill 32k": [(32768, 0)],
+    "prefill 4 x 2k": [(2048, 0)] * 4,
+    "prefill 16 x 512": [(512, 0)] * 16,
+    "prefill 100 to 4000": [(100 + 260 * ((i * 7) % 16), 0) for i in range(16)],
+    "prefill 2k after 6k": [(2048, 6144)],
 }
 
 

@@ -102,6 +102,7 @@ void Executor::loop() {
 }
 
 void Executor::serve() {
+  watchdog_.busy(); // there may be work already
   while (wait_for_work()) {
     follow_callers();
     end_late();
@@ -123,14 +124,17 @@ void Executor::serve() {
 
 bool Executor::wait_for_work() {
   std::unique_lock lock(mutex_);
-  monitor_.enter("waiting for requests");
-  watchdog_.idle();
-  stalled_.clear(); // whatever the watchdog said
-  wake_.wait(lock, [&] {
+  auto has_work = [&] {
     return stop_ || !incoming_.empty() || !score_jobs_.empty() ||
            scheduler_.has_work() || in_flight_;
-  });
-  watchdog_.busy();
+  };
+  if (!has_work()) {
+    monitor_.enter("waiting for requests");
+    watchdog_.idle();
+    stalled_.clear();
+    wake_.wait(lock, has_work);
+    watchdog_.busy();
+  }
   for (auto &request : incoming_) {
     request->priority = request->stream->priority();
     next_deadline_ = std::min(next_deadline_, request->deadline);
@@ -216,6 +220,7 @@ void Executor::run_score_jobs() {
       Stopwatch watch(counters_.step_seconds);
       forward(job->sequences, job->limits, runner_, kv_cache_, job->logits);
       publish_stats();
+      has_moved();
       job->done.set_value();
     } catch (...) {
       job->done.set_exception(std::current_exception());

@@ -100,6 +100,7 @@ private:
   void remember(const std::shared_ptr<RequestStream> &stream);
   void give_up(const Error &error);
   void on_stall(double seconds);
+  void has_moved();
 
   void end_all(const std::optional<Error> &error = std::nullopt);
   void publish_stats();

@@ -78,6 +78,13 @@ void Executor::give_up(const Error &error) {
       stream->finish(LLMC_FINISH_ERROR, error);
 }
 
+// A step has ended, well or not: whatever the watchdog said, it moves.
+void Executor::has_moved() {
+  watchdog_.busy();
+  std::lock_guard lock(mutex_);
+  stalled_.clear();
+}
+
 // The watchdog's thread, while the executor stands still somewhere.
 void Executor::on_stall(double seconds) {
   std::vector<std::weak_ptr<RequestStream>> streams;

@@ -83,6 +83,7 @@ bool Executor::complete(const Batch &batch) {
     fail_batches({&batch, std::exchange(in_flight_, nullptr)}, as_error(error));
     return false;
   }
+  has_moved();
   ++counters_.num_steps;
   counters_.consecutive_failed_steps = 0;
   emissions_.clear();
@@ -186,6 +187,7 @@ void Executor::fail_batches(std::initializer_list<const Batch *> batches,
   // A device may report the failure of an earlier step only now.
   kv_cache_.forget_prefixes();
   publish_stats();
+  has_moved();
   {
     std::lock_guard lock(mutex_);
     last_error_ = error.what();

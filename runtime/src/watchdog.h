@@ -1,5 +1,5 @@
 #pragma once
-// Notices that a thread which should come by has not done so for too long.
+// Notices that a thread which should make progress has made none for too long.
 
 #include <atomic>
 #include <chrono>
@@ -12,18 +12,19 @@ namespace llmc {
 
 class Watchdog {
 public:
-  // on_stall(seconds since the watched thread came by) is called on a thread of
-  // the watchdog, once for each time it stands still. limit_seconds <= 0:
+  // on_stall(seconds without progress) is called on a thread of the watchdog,
+  // once for each time the watched one stands still. limit_seconds <= 0:
   // never.
   Watchdog(double limit_seconds, std::function<void(double)> on_stall);
   ~Watchdog();
   Watchdog(const Watchdog &) = delete;
 
-  // The watched thread: it begins or goes on to work, or has none.
+  // The watched thread: it has work from now on or has got further; it has
+  // none.
   void busy() { since_ = now(); }
   void idle() { since_ = kIdle; }
 
-  // It works and has not come by for as long as is a stall.
+  // It has work and has got no further for as long as is a stall.
   bool stands() const { return seconds_since(since_) >= limit_seconds_; }
 
 private:
@@ -40,7 +41,7 @@ private:
 
   const double limit_seconds_;
   const std::function<void(double)> on_stall_;
-  std::atomic<int64_t> since_{kIdle}; // it came by, in ticks of Clock
+  std::atomic<int64_t> since_{kIdle}; // in ticks of Clock
   std::mutex mutex_;
   std::condition_variable wake_;
   bool stop_ = false;

@@ -5,6 +5,7 @@
 #include "executor.h"
 #include "null_runner.h"
 
+#include <algorithm>
 #include <random>
 #include <thread>
 
@@ -33,7 +34,8 @@ private:
 };
 
 struct Endings {
-  int64_t whole = 0, cancelled = 0, late = 0, failed = 0, wrong = 0;
+  int64_t whole = 0, cancelled = 0, late = 0, failed = 0, wrong = 0,
+          stopped = 0;
 };
 
 // One client: a few requests at a time, each read to its end or left.
@@ -51,6 +53,13 @@ Endings client(Executor &executor, uint32_t seed, int count) {
     request->sequence.num_prompt_tokens = static_cast<int>(prompt.size());
     request->sequence.cache_salt = salt;
     request->params.ignore_eos = true;
+    // Some end by a stop token: with overlap, in the middle of the step after.
+    std::vector<int32_t> right = scripted_output(prompt, salt, output);
+    if (rng() % 3 == 0) {
+      int32_t stop = right[rng() % right.size()];
+      request->params.stop_token_ids = {stop};
+      right.erase(std::find(right.begin(), right.end(), stop) + 1, right.end());
+    }
     request->max_total_tokens = static_cast<int>(prompt.size()) + output;
     if (rng() % 8 == 0)
       request->deadline = std::chrono::steady_clock::now() +
@@ -74,17 +83,17 @@ Endings client(Executor &executor, uint32_t seed, int count) {
         for (size_t k = 0; k < n; ++k)
           tokens.push_back(out[k].id);
       }
-      endings.whole += end == LLMC_FINISH_LENGTH;
+      bool whole = end == LLMC_FINISH_LENGTH || end == LLMC_FINISH_STOP;
+      endings.whole += whole;
+      endings.stopped += end == LLMC_FINISH_STOP;
       endings.cancelled += end == LLMC_FINISH_CANCELLED;
       endings.late += end == LLMC_FINISH_DEADLINE;
-      if (end == LLMC_FINISH_LENGTH &&
-          tokens.size() != static_cast<size_t>(output))
-        ++endings.wrong;
+      endings.wrong += whole && tokens.size() != right.size();
     } catch (const Error &error) {
       endings.failed += error.status() == LLMC_DEVICE_ERROR;
     }
-    endings.wrong += tokens != scripted_output(prompt, salt,
-                                               static_cast<int>(tokens.size()));
+    endings.wrong += tokens.size() > right.size() ||
+                     !std::equal(tokens.begin(), tokens.end(), right.begin());
   }
   return endings;
 }
@@ -108,11 +117,12 @@ void run_clients(llmc_policy policy, int failing_period, bool overlap = false) {
   for (const Endings &one : endings) {
     sum.whole += one.whole, sum.cancelled += one.cancelled;
     sum.late += one.late, sum.failed += one.failed, sum.wrong += one.wrong;
+    sum.stopped += one.stopped;
   }
   CHECK_EQ(sum.wrong, 0);
   CHECK_EQ(sum.whole + sum.cancelled + sum.late + sum.failed,
            kClients * kEach); // each ended, and once
-  CHECK(sum.whole > 0 && sum.cancelled > 0);
+  CHECK(sum.whole > 0 && sum.cancelled > 0 && sum.stopped > 0);
   CHECK_EQ(sum.failed > 0, failing_period > 0);
   llmc_engine_stats stats = executor.stats();
   CHECK_EQ(stats.blocks_used, 0);

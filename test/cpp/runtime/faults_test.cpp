@@ -223,6 +223,29 @@ TEST(the_watchdog_fails_requests_while_the_executor_stands_still) {
   }
 }
 
+// A scheduler that never starts anything moves too, but gets nowhere. An engine
+// refuses such a request.
+TEST(the_watchdog_notices_work_that_is_never_scheduled) {
+  NullRunner runner(8, 4);
+  KvCacheManager kv_cache(8, 4);
+  ModelInfo model;
+  Executor executor(runner, kv_cache,
+                    {.max_batch_size = 2, .max_num_tokens = 8}, model,
+                    {.stall_seconds = 0.05});
+  auto request = make_request(executor, 30, 30),
+       fits = make_request(executor, 3, 5);
+  auto stream = request->stream, second = fits->stream;
+  executor.submit(request);
+  executor.submit(fits); // waits behind it
+  CHECK(has(failure_of(*stream, {}), "has not moved for"));
+  CHECK(has(failure_of(*second, {}), "has not moved for"));
+  wait_until([&] { return health(executor).empty(); });
+  auto next = make_request(executor, 3, 5);
+  stream = next->stream;
+  executor.submit(next);
+  CHECK_EQ(read_all(*stream).size(), 5);
+}
+
 // The one whose callback does not return hears of its end when it does; the
 // others do not wait for that.
 TEST(a_callback_that_does_not_return_stops_its_own_request_only) {

@@ -129,7 +129,7 @@ _NAMED = {
     for target in (
         _cpu("x86-64-v3", "x86-64", _V3, "any x86-64 CPU with AVX2 and FMA"),
         _cpu("x86-64-v4", "x86-64", _V4, "any x86-64 CPU with AVX-512"),
-        _gpu("sm_80", "NVIDIA Ampere: A100, A30; runs on 8.6 and 8.9 too"),
+        _gpu("sm_80", "NVIDIA Ampere: A100, A30"),
         _gpu("sm_86", "NVIDIA Ampere: A10, A40, RTX 30"),
         _gpu("sm_89", "NVIDIA Ada: L4, L40S, RTX 40"),
         _gpu("sm_90", "NVIDIA Hopper: H100, H200"),

@@ -1,7 +1,4 @@
-"""Kernels on mma.sync, ldmatrix and cp.async, which every GPU since sm_80 has.
-
-Blocks use at most 99 KB of shared memory, so that an engine for sm_80 also runs on 8.6 and 8.9.
-"""
+"""Kernels on mma.sync, ldmatrix and cp.async, which every GPU since sm_80 has."""
 
 from __future__ import annotations
 
@@ -16,6 +13,7 @@ from ..gpu import attention_merge
 from ..gpu.attention_merge import Workspace
 from ..gpu.body import Body
 from ..gpu.compiled import SIMPLE, Built, compile_simple, lower_built, texts
+from ..gpu.linear_body import LinearBody
 from ..gpu.lowering import Lowered, lower
 from ..kernel import CompiledKernel, Launch, UnsupportedKernel, Variant
 from . import attention, attention_decode, linear
@@ -39,12 +37,13 @@ def _linear(kernel_op: Any, name: str, chip: Chip, limits: dict[str, int], runne
     """A tile for each range of token counts; the largest also serves all above its own."""
     variants: list[Variant] = []
     lowered: list[Lowered] = []
-    max_tokens, first = limits["max_num_tokens"], 1
+    max_tokens, first, n = limits["max_num_tokens"], 1, LinearBody(Body(kernel_op)).n
     for config in linear.CONFIGS:
         if first > max_tokens:
             break
         last = None if config is linear.CONFIGS[-1] or config.tokens >= max_tokens else config.tokens
-        code, launch = lower_built(linear.build(kernel_op, config), name + config.suffix, runner, chip)
+        built = linear.build(kernel_op, config, config.stages(n, last or max_tokens, chip))
+        code, launch = lower_built(built, name + config.suffix, runner, chip)
         variants.append(Variant((launch,), first, last))
         lowered.append(code)
         first = config.tokens + 1

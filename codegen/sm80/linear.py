@@ -17,15 +17,19 @@ from typing import Any
 
 from ..builder import KernelBuilder, Value
 from ..builder import types as t
+from ..chips import Chip
 from ..gpu.body import Body, element
 from ..gpu.linear_body import Epilogue, LinearBody
 from ..kernel import Argument, Expression, ceildiv, mul
 
-BLOCK_BYTES = 82 * 1024
-"""Shared memory of a block: two fit a multiprocessor of 164 KB or more, one those of 100 KB."""
+RESERVED = 1024
+"""Bytes of shared memory that the system takes for each block."""
 PAD = 4
 """Floats between the rows of the staged product: threads of a warp then hit different banks."""
 RASTER = 8
+
+
+MOST_STAGES = 12
 
 
 @dataclass(frozen=True)
@@ -54,29 +58,34 @@ class Config:
     def staging_bytes(self) -> int:
         return self.part * (self.rows + PAD) * 4
 
-    @property
-    def stages(self) -> int:
-        return min(6, (BLOCK_BYTES - self.staging_bytes) // self.stage_bytes)
+    def stages(self, n: int, tokens: int, chip: Chip) -> int:
+        """The deepest ring for so many tokens: that of half a multiprocessor where there are blocks for two."""
+        blocks = -(-n // self.rows) * -(-tokens // self.tokens)
+        half = self._stages_in((chip.shared_bytes + RESERVED) // 2 - RESERVED)
+        return half if half >= 3 and blocks > chip.multiprocessors else self._stages_in(chip.shared_bytes)
+
+    def _stages_in(self, shared_bytes: int) -> int:
+        return min(MOST_STAGES, (shared_bytes - self.staging_bytes) // self.stage_bytes)
 
 
 CONFIGS = (
-    Config(rows=64, tokens=16, block_k=128, part=16),
+    Config(rows=64, tokens=16, block_k=64, part=16),
     Config(rows=64, tokens=64, block_k=64),
     Config(rows=128, tokens=128, block_k=32, groups=2),
 )
 """By the tokens of a batch: the first that holds them all, else the last."""
 
 
-def build(kernel_op: Any, config: Config) -> tuple[KernelBuilder, tuple[Expression, ...], list[Argument]]:
+def build(kernel_op: Any, config: Config, stages: int) -> tuple[KernelBuilder, tuple[Expression, ...], list[Argument]]:
     """Grid: one block for each `config.rows` rows of w and `config.tokens` tokens."""
     linear = LinearBody(Body(kernel_op))
     linear.check()
-    return _Kernel(linear, config).build()
+    return _Kernel(linear, config, stages).build()
 
 
 class _Kernel:
-    def __init__(self, linear: LinearBody, config: Config):
-        self.linear, self.config = linear, config
+    def __init__(self, linear: LinearBody, config: Config, stages: int):
+        self.linear, self.config, self.stages = linear, config, stages
         dtype = element(linear.weight)
         self.slots = [
             t.smem((config.rows, config.block_k), dtype, config.swizzle),
@@ -88,7 +97,10 @@ class _Kernel:
         self.x_rows = t.smem((own_tokens, depth), dtype, config.swizzle, slab_rows=config.tokens)
         self.operand = t.frag(rows, dtype, "operand_a")
         self.product = t.frag((64, own_tokens), t.f32())
-        self.k = KernelBuilder(linear.body.name + config.suffix, threads=128 * config.groups, pdl=True, min_blocks=2)
+        # Says to ptxas how many registers there are.
+        blocks = 2 if config.rows * config.tokens <= 128 * 128 else 1
+        name = linear.body.name + config.suffix
+        self.k = KernelBuilder(name, threads=128 * config.groups, pdl=True, min_blocks=blocks)
 
     def build(self) -> tuple[KernelBuilder, tuple[Expression, ...], list[Argument]]:
         k, config, linear = self.k, self.config, self.linear
@@ -102,7 +114,7 @@ class _Kernel:
         )
         row_tiles = -(-linear.n // config.rows)
         with k.body():
-            self.ring = k.ring(config.stages, *self.slots)
+            self.ring = k.ring(self.stages, *self.slots)
             self.staging = k.shared(t.smem((config.part, config.rows + PAD), t.f32()))
             k.pdl_launch()
             token_tiles = (self.tokens + (config.tokens - 1)) // config.tokens
@@ -130,7 +142,7 @@ class _Kernel:
     def _multiply(self) -> list[Value]:
         """The product: for each 64 rows of w, a fragment of them by the warpgroup's tokens."""
         k, config = self.k, self.config
-        ahead = config.stages - 1
+        ahead = self.stages - 1
         for step in range(ahead):
             self._copy(step)
 

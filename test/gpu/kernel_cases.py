@@ -181,6 +181,13 @@ def all_cases() -> Iterator[Case]:
     yield attention(8, 4, 256)
 
 
+def _in_f16(case: Case) -> Case:
+    """The same with float16 in place of bfloat16."""
+    name = f"{case['name']}_f16"
+    text = case["text"].replace(f"@{case['name']}", f"@{name}").replace("bf16", "f16")
+    return {**case, "name": name, "dtype": "f16", "text": text}
+
+
 def portable_cases() -> Iterator[Case]:
     """Those of every GPU: all of the above, and shapes that only the kernels of codegen/sm80 take."""
     yield from all_cases()
@@ -188,3 +195,6 @@ def portable_cases() -> Iterator[Case]:
     yield attention(6, 2, 96)
     yield attention(4, 2, 80, window=70)
     yield attention(8, 1, 192)
+    yield _in_f16(linear(3072, 576, "glu"))
+    yield _in_f16(linear(1001, 520, "bias"))
+    yield _in_f16(attention(6, 2, 96))

@@ -30,6 +30,11 @@ def randn(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
     return torch.randn(*shape, device="cuda").to(dtype)
 
 
+def half_of(case: dict[str, Any]) -> torch.dtype:
+    """The 16-bit type of a case."""
+    return torch.float16 if case.get("dtype") == "f16" else torch.bfloat16
+
+
 class Problem:
     """Buffers and sizes of one launch."""
 
@@ -153,17 +158,17 @@ class RopeAppend(Problem):
 class Linear(Problem):
     def __init__(self, case: dict[str, Any], tokens: int, max_tokens: int):
         super().__init__(tokens)
-        self.case = case
+        self.case, half = case, half_of(case)
         n, k, self.epilogue = case["n"], case["k"], case["epilogue"]
         # The result lies on the residual, as an engine's residual stream does.
         self.in_place = self.epilogue == "residual_in_place"
         if self.in_place:
             self.epilogue = "residual"
         # The activation buffer is as long as the engine's: rows past the step's are garbage.
-        self.x = torch.full((max_tokens, k), NAN, device="cuda", dtype=torch.bfloat16)
-        self.x[:tokens] = randn(tokens, k, dtype=torch.bfloat16)
+        self.x = torch.full((max_tokens, k), NAN, device="cuda", dtype=half)
+        self.x[:tokens] = randn(tokens, k, dtype=half)
         self.sizes["max_rows"] = max_tokens
-        self.w = randn(n, k, dtype=torch.bfloat16)
+        self.w = randn(n, k, dtype=half)
         self.operands = [self.x, self.w]
         wide = self.epilogue in ("f32", "residual")
         columns = n // 2 if self.epilogue == "glu" else n
@@ -176,7 +181,7 @@ class Linear(Problem):
             self.extra[:tokens] = randn(tokens, n) * 10
         if self.extra is not None:
             self.operands.append(self.extra)
-        dtype = torch.float32 if wide else torch.bfloat16
+        dtype = torch.float32 if wide else half
         # As long as the engine's, and a guard row behind it where nothing may be written. Rows past
         # the step's may be, by kernels that store whole boxes.
         self.buffer = torch.empty(max_tokens + 1, columns, device="cuda", dtype=dtype)
@@ -249,7 +254,7 @@ class Attention(Problem):
         sequences: list[tuple[int, int]] | None = None,
     ):
         super().__init__(tokens)
-        self.case = case
+        self.case, half = case, half_of(case)
         heads, kv_heads, dim = case["heads"], case["kv_heads"], case["dim"]
         self.sequences = sequences or ragged(tokens)
         lengths = [q + before for q, before in self.sequences]
@@ -257,14 +262,12 @@ class Attention(Problem):
         width, blocks = max(pages) + 2, sum(pages) + 5
         order = (torch.randperm(blocks - 1) + 1).tolist()
         table = torch.zeros(len(lengths), width, dtype=torch.int32)
-        self.cache = {
-            p: torch.full((blocks, kv_heads, BLOCK, dim), NAN, device="cuda", dtype=torch.bfloat16) for p in "kv"
-        }
+        self.cache = {p: torch.full((blocks, kv_heads, BLOCK, dim), NAN, device="cuda", dtype=half) for p in "kv"}
         self.dense = []
         for s, (length, count) in enumerate(zip(lengths, pages, strict=True)):
             mine, order = order[:count], order[count:]
             table[s, :count] = torch.tensor(mine)
-            pair = {p: randn(length, kv_heads, dim, dtype=torch.bfloat16) for p in "kv"}
+            pair = {p: randn(length, kv_heads, dim, dtype=half) for p in "kv"}
             self.dense.append(pair)
             position = torch.arange(length)
             block = torch.tensor(mine, dtype=torch.long)[position // BLOCK].cuda()
@@ -277,12 +280,12 @@ class Attention(Problem):
             "block_table": table.cuda(),
         }
         self.sizes |= {"S": len(lengths), "B": width, "NB": blocks}
-        self.q = randn(tokens, heads, dim, dtype=torch.bfloat16)
+        self.q = randn(tokens, heads, dim, dtype=half)
         self.operands = [self.q, self.cache, batch]
         self.sinks = randn(heads) * 3 if case["sinks"] else None
         if self.sinks is not None:
             self.operands.append(self.sinks)
-        self.results = [torch.empty(tokens, heads, dim, device="cuda", dtype=torch.bfloat16)]
+        self.results = [torch.empty(tokens, heads, dim, device="cuda", dtype=half)]
 
     def errors(self) -> list[dict[str, Any]]:
         heads, dim = self.case["heads"], self.case["dim"]

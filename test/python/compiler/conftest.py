@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from engine_files import DictSource, write_small_engine
+from support.engine_files import DictSource, write_small_engine
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ import gguf
 import numpy as np
 import pytest
 import safetensors.torch
-import tiny_llama
 import torch
+from support import tiny_llama
 
 from llmc.compiler.cli import main
 

@@ -11,50 +11,15 @@ import subprocess
 import sys
 
 import pytest
-import tiny_llama
-from mlir import ir
+from support import tiny_llama
+from support.stand_in_generator import StandInGenerator
 
-from llmc.codegen.kernel import CodeObject, CompiledKernel, Entry, Launch, Variant
 from llmc.compiler import kernels
 from llmc.compiler.cli import main
 from llmc.compiler.driver import Compilation
 from llmc.compiler.engine import Engine
 from llmc.compiler.phases import Phase
 from llmc.native import native_path
-
-
-class StandInGenerator:
-    """One launch for each kernel, with all of its operands and results as arguments."""
-
-    @staticmethod
-    def layout_passes(target):
-        return []
-
-    @staticmethod
-    def compile_kernels(module, target, limits, runner):
-        code = CodeObject("host" if target.is_cpu else "cubin", b"stand-in")
-        for op in module.body.operations:
-            if op.operation.name == "llm.kernel":
-                yield StandInGenerator.kernel(op.operation, code)
-
-    @staticmethod
-    def kernel(op, code):
-        name = ir.StringAttr(op.attributes["sym_name"]).value
-        anchor = ir.StringAttr(op.attributes["anchor"]).value
-        function = ir.FunctionType(ir.TypeAttr(op.attributes["function_type"]).value)
-        arguments = [StandInGenerator.operand(i, type) for i, type in enumerate(function.inputs)]
-        arguments += [{"result": i} for i in range(len(function.results))]
-        launch = Launch(Entry(name, code), (["ceildiv", "rows", 16], 1, 1), tuple(arguments))
-        return CompiledKernel(name, anchor, (Variant((launch,), workspace_bytes=256),), {"llvm": f"// {name}"})
-
-    @staticmethod
-    def operand(i, type):
-        text = str(type)
-        if text.startswith("!llm.kv"):
-            return {"operand": i, "part": "k"}
-        if text.startswith("!llm.batch"):
-            return {"operand": i, "part": "slots"}
-        return {"operand": i}
 
 
 @pytest.fixture(autouse=True)
@@ -110,7 +75,8 @@ def test_bytes_do_not_depend_on_place_time_or_cache(tmp_path, model):
     second = compile_to(tmp_path / "two" / "other name", copy, "--no_cache", "--threads", "1")
     assert contents(first) == contents(second) == contents(tmp_path / "one" / "cached")
     code = (
-        "import sys; from llmc.compiler import kernels; from test_compile import StandInGenerator, main\n"
+        "import sys; from llmc.compiler import kernels; from llmc.compiler.cli import main\n"
+        "from support.stand_in_generator import StandInGenerator\n"
         "kernels._generator = lambda resolved: StandInGenerator\n"
         "sys.exit(main(sys.argv[1:]))"
     )

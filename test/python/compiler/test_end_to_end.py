@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-import tiny_llama
+from support import tiny_llama
 
 from llmc.compiler.cli import main
 

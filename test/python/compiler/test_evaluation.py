@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import tiny_llama
+from support import tiny_llama
 
 from llmc.compiler.cli import main
 from llmc.compiler.evaluation import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from tiny_llama import save_config
+from support.tiny_llama import save_config
 
 from llmc.codegen.chips import CHIPS
 from llmc.compiler.driver import Compilation

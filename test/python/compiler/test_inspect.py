@@ -1,7 +1,7 @@
 import json
 
 import pytest
-from engine_files import write_small_engine
+from support.engine_files import write_small_engine
 
 from llmc.compiler import inspect
 from llmc.compiler.cli import main

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import tiny_llama
 from mlir import ir
+from support import tiny_llama
 
 import llmc.frontends
 from llmc.compiler.cli import main

@@ -3,7 +3,7 @@ import os
 import zipfile
 
 import pytest
-from engine_files import write_small_engine
+from support.engine_files import write_small_engine
 
 from llmc.compiler.output import OutputFolder, canonical_json
 from llmc.errors import OutputError

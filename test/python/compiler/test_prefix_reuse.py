@@ -1,7 +1,7 @@
 """Reused KV blocks against computed ones on a compiled engine."""
 
 import pytest
-import tiny_llama
+from support import tiny_llama
 
 from llmc.compiler.cli import main
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from engine_files import DictSource
+from support.engine_files import DictSource
 
 from llmc.compiler.layouts import parse_layout
 from llmc.compiler.recipes import RecipeError, parse_recipe

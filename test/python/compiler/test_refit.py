@@ -6,8 +6,8 @@ import shutil
 import numpy as np
 import pytest
 import safetensors.numpy
-import tiny_llama
-from engine_files import write_small_engine
+from support import tiny_llama
+from support.engine_files import write_small_engine
 
 from llmc.compiler.cli import main
 from llmc.compiler.dtypes import BY_NAME

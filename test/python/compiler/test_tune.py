@@ -6,8 +6,8 @@ import json
 from collections import Counter
 
 import pytest
-from compiler.tiny_llama import save_config
 from mlir import ir
+from support.tiny_llama import save_config
 
 from llmc.codegen.sm90 import linear_large, linear_small, schedule_table
 from llmc.codegen.sm90.linear_schedule import LinearProblem, to_json

@@ -5,7 +5,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 import safetensors
-from engine_files import DictSource
+from support.engine_files import DictSource
 
 from llmc.compiler import weights as module
 from llmc.compiler.dtypes import BY_NAME

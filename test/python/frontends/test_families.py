@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from frontend_models import FAMILIES, save_config, save_model
 from mlir.passmanager import PassManager
+from support.frontend_models import FAMILIES, save_config, save_model
 
 from llmc.frontends import ImportedModel, import_checkpoint
 

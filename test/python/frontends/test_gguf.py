@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from frontend_models import random_model
 from gguf import GGMLQuantizationType as Type
 from gguf.constants import GGML_QUANT_SIZES
 from gguf.quants import dequantize, quantize
+from support.frontend_models import random_model
 from transformers.modeling_gguf_pytorch_utils import (
     TENSOR_PROCESSORS,
     TensorProcessor,

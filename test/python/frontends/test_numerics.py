@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from frontend_models import FAMILIES, save_model
 from support.execute import Executable
+from support.frontend_models import FAMILIES, save_model
 
 from llmc.frontends import ImportedModel, ImportOptions, import_checkpoint, import_module
 
@@ -87,7 +87,7 @@ def test_long_rope_within_its_original_length(tmp_path: Path) -> None:
 
 
 def test_untied_bfloat16_checkpoint(tmp_path: Path) -> None:
-    from frontend_models import random_model
+    from support.frontend_models import random_model
 
     random_model("qwen2").to(torch.bfloat16).save_pretrained(tmp_path)
     check(tmp_path)

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 import torch
-from frontend_models import save_config, save_model
 from safetensors.torch import load_file, save_file
+from support.frontend_models import save_config, save_model
 
 from llmc.frontends import FrontendError, ImportOptions, import_checkpoint, import_module
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from frontend_models import save_config, save_model
 from safetensors.torch import save_file
+from support.frontend_models import save_config, save_model
 
 from llmc.frontends import FrontendError, open_checkpoint
 

@@ -12,11 +12,20 @@ from typing import Any
 
 import numpy as np
 import pytest
-from frontend_models import FAMILIES
 from mlir import ir
-from staged import RandomCheckpoint, empty_cache, import_text, run_passes
 from support.execute import Array, Batch, Cache, Executable, assert_same_meaning
-from test_same_meaning import BATCH, FLOAT32, RAISE, TOLERANCE, token_ids
+from support.frontend_models import FAMILIES
+from support.staged import (
+    BATCH,
+    FLOAT32,
+    RAISE,
+    TOLERANCE,
+    RandomCheckpoint,
+    empty_cache,
+    import_text,
+    run_passes,
+    token_ids,
+)
 
 from llmc.compiler.plan import evaluate
 from llmc.dialects import register

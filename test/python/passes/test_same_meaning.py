@@ -9,17 +9,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from frontend_models import FAMILIES
-from staged import RandomCheckpoint, empty_cache, import_text, run_passes
 from support.execute import Array, Batch, Executable, assert_same_meaning
-
-RAISE = "llm-pipeline-raise"
-BATCH = "llm-pipeline-batch{block-size=4}"
-OPTIMIZE = "llm-pipeline-optimize{weights=%s activations=%s kv=%s glu-block=1}"
-FLOAT32 = OPTIMIZE % ("f32", "f32", "f32")
-
-#: Float32 arithmetic in another order: sums of up to 96 products, two layers deep.
-TOLERANCE = 1e-4
+from support.frontend_models import FAMILIES
+from support.staged import (
+    BATCH,
+    FLOAT32,
+    OPTIMIZE,
+    RAISE,
+    TOLERANCE,
+    RandomCheckpoint,
+    empty_cache,
+    import_text,
+    run_passes,
+    token_ids,
+)
 
 #: Two sequences, of 7 and 4 tokens; the last 2 and 1 of them in a second step.
 LENGTHS, SECOND = (7, 4), (2, 1)
@@ -29,10 +32,6 @@ DISTINCT = {
     *("llama", "llama-yarn", "gemma2", "qwen3", "phi", "phi3", "gpt2", "gpt_neox"),
     *("opt", "granite", "olmo2", "cohere", "glm4"),
 }
-
-
-def token_ids(length: int, seed: int) -> Array:
-    return np.random.default_rng(seed).integers(3, 128, length).astype(np.int32)
 
 
 def run_paged(module: str, checkpoint: RandomCheckpoint) -> list[Array]:

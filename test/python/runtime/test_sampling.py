@@ -7,7 +7,7 @@ import random
 
 import numpy as np
 import pytest
-from runtime.sampling_reference import adjusted, probabilities
+from support.sampling_reference import adjusted, probabilities
 
 from llmc.runtime import SamplingParams, load_engine
 from llmc.runtime.errors import InvalidArgumentError

@@ -7,14 +7,26 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from frontend_models import save_config
 from mlir import ir
 from mlir.passmanager import PassManager
-from support.execute import DTYPES, Array, Cache
 
 from llmc.compiler.recipes import Source, Transpose, parse_recipe
 from llmc.dialects import register
 from llmc.frontends import import_checkpoint
+from support.execute import DTYPES, Array, Cache
+from support.frontend_models import save_config
+
+RAISE = "llm-pipeline-raise"
+BATCH = "llm-pipeline-batch{block-size=4}"
+OPTIMIZE = "llm-pipeline-optimize{weights=%s activations=%s kv=%s glu-block=1}"
+FLOAT32 = OPTIMIZE % ("f32", "f32", "f32")
+
+#: Float32 arithmetic in another order: sums of up to 96 products, two layers deep.
+TOLERANCE = 1e-4
+
+
+def token_ids(length: int, seed: int) -> Array:
+    return np.random.default_rng(seed).integers(3, 128, length).astype(np.int32)
 
 
 def import_text(folder: Path, family: str) -> str:

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import json
-import sys
 from pathlib import Path
 
 import pytest
+from idle import decode_spans, summary
 
 from llmc.runtime import SamplingParams, load_engine
 from llmc.runtime.histogram import Histogram
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
-from idle import decode_spans, summary
 
 
 def test_quantiles_and_differences():

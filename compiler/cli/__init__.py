@@ -1,6 +1,7 @@
 """The program `llmc`: one module a subcommand, each imported only when it runs.
 
-A subcommand module has `HELP`, `add_arguments(parser)` and `run(arguments) -> exit code`.
+A subcommand module has `add_arguments(parser)` and `run(arguments) -> exit code`; it may have
+`spelled_out(words)`, which gives the words behind the subcommand their full form.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ SUBCOMMANDS = {
     "chat": "talk to a model",
     "serve": "serve engines over HTTP with OpenAI's API",
     "top": "watch a server's engines at work",
-    "bench": "measure how fast an engine runs, kernel by kernel with --profile",
+    "bench": "measure throughput and latency of an engine or a server; time of a step, kernel by kernel",
     "tune": "measure which schedules of a model's linears are fastest",
     "eval": "measure quality: perplexity, agreement with a reference, multiple-choice accuracy",
     "inspect": "show what is in an engine",
@@ -60,6 +61,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             subparser.description = module.__doc__
             module.add_arguments(subparser)
             subparser.set_defaults(run=module.run)
+            if hasattr(module, "spelled_out"):
+                place = arguments.index(name) + 1
+                arguments[place:] = module.spelled_out(arguments[place:])
     return _guarded(parser.parse_args(arguments))
 
 

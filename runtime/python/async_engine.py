@@ -103,7 +103,7 @@ class AsyncEngine:
             raise RuntimeError("the engine is closing")
         with self._lock:
             key = next(self._keys)
-            state = self.engine._submit(prompt, params, self._mailbox, key, priority, timeout)
+            state = self.engine.submit(prompt, params, self._mailbox, key, priority, timeout)
             stream = self._streams[key] = _Stream(state, asyncio.get_running_loop())
         return stream
 

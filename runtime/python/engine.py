@@ -131,7 +131,7 @@ class Engine:
         states: list[RequestState] = []
         try:
             for key, (prompt, one) in enumerate(zip(all_prompts, params, strict=True)):
-                states.append(self._submit(prompt, one, mailbox, key, priority, timeout))
+                states.append(self.submit(prompt, one, mailbox, key, priority, timeout))
             left = len(states)
             while left:
                 for key, event in mailbox.take(_POLL_SECONDS):
@@ -158,7 +158,7 @@ class Engine:
     ) -> Iterator[CompletionDelta]:
         """Yields news of one request as they come. Leaving the loop cancels the request."""
         mailbox = _runtime.Mailbox()
-        state = self._submit(prompt, sampling_params or SamplingParams(), mailbox, 0, priority, timeout)
+        state = self.submit(prompt, sampling_params or SamplingParams(), mailbox, 0, priority, timeout)
         return self._stream(state, mailbox)
 
     def forward(
@@ -183,15 +183,17 @@ class Engine:
         )
         return np.split(logits, np.cumsum(counts)[:-1]) if counts else []
 
-    def _submit(
+    def submit(
         self,
         prompt: Prompt,
         params: SamplingParams,
         mailbox: _runtime.Mailbox,
         key: int,
-        priority: int,
-        timeout: float | None,
+        priority: int = 0,
+        timeout: float | None = None,
     ) -> RequestState:
+        """Starts a request whose news come into the mailbox under `key`, for the state's update(); what
+        generate and generate_stream are made of."""
         if timeout is not None and not timeout > 0:
             raise ValueError(f"timeout must be positive seconds or None, found {timeout}")
         text, ids = self._encode(prompt)

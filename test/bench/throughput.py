@@ -1,4 +1,4 @@
-"""Offline throughput of an engine: many prompts at once, all lengths fixed, tokens/s over the whole run.
+"""Offline throughput of an engine, for published figures: `llmc bench throughput` beside the machine's ceilings.
 
     python test/bench/throughput.py ENGINE [--shape 128/128x2048 512/256x1024 ...] [--out FILE.json]
 
@@ -13,13 +13,19 @@ from __future__ import annotations
 import argparse
 import json
 import random
-import re
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
-from llmc.runtime import KvCacheConfig, SamplingParams, load_engine
+from llmc.compiler.benchmark.lengths import Lengths
+from llmc.compiler.benchmark.offline import run_offline
+from llmc.compiler.benchmark.summary import summarize
+from llmc.compiler.benchmark.watch import EngineWatch
+from llmc.compiler.benchmark.workload import synthetic
+from llmc.compiler.cli.bench.workloads import parse_shape
+from llmc.errors import OptionError
+from llmc.runtime import KvCacheConfig, load_engine
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "python"))
 from support.report import header
@@ -27,48 +33,39 @@ from support.report import header
 SHAPES = ["128/128x2048", "512/256x1024", "2048/128x256", "128/2048x256"]
 
 
-def shape(text: str) -> tuple[int, int, int]:
-    """(input tokens, output tokens, requests)."""
-    match = re.fullmatch(r"(\d+)/(\d+)x(\d+)", text)
-    if not match:
-        raise argparse.ArgumentTypeError(f"expected input/output x requests like 128/128x2048, found {text!r}")
-    return int(match[1]), int(match[2]), int(match[3])
-
-
-def measure(engine: Any, size: tuple[int, int, int], rng: random.Random) -> dict[str, Any]:
-    inputs, outputs, requests = size
-    vocab = engine.info["vocab_size"]
-    prompts = [[rng.randrange(vocab) for _ in range(inputs)] for _ in range(requests)]
-    params = SamplingParams(max_tokens=outputs, temperature=0.0, ignore_eos=True)
-    before = engine.stats
-    started = time.perf_counter()
-    results = engine.generate(prompts, params)
-    seconds = time.perf_counter() - started
-    after = engine.stats
-    made = sum(len(r.outputs[0].token_ids) for r in results)
-    if made != outputs * requests:
-        raise RuntimeError(f"expected {outputs * requests} tokens, got {made}")
-    steps = after["num_steps"] - before["num_steps"]
+def measure(engine: Any, text: str, rng: random.Random) -> dict[str, Any]:
+    inputs, outputs, requests = parse_shape(text)
+    lengths = Lengths.parse("input", inputs), Lengths.parse("output", outputs)
+    items = synthetic(*lengths, requests, engine.info["vocab_size"], rng)
+    watch = EngineWatch(lambda: engine.stats)
+    records, seconds = run_offline(engine, items, observe=watch.look)
+    figures, steps = summarize(records, seconds), watch.summary()
+    if figures["output_tokens"] != lengths[1].low * requests:
+        raise RuntimeError(f"expected {outputs} x {requests} tokens, got {figures['output_tokens']}")
     return {
-        "input": inputs,
-        "output": outputs,
+        "input": lengths[0].low,
+        "output": lengths[1].low,
         "requests": requests,
         "seconds": seconds,
-        "output_tokens_per_second": made / seconds,
-        "tokens_per_second": (made + inputs * requests) / seconds,
-        "steps": steps,
-        "tokens_per_step": (made + inputs * requests) / steps,
-        "preemptions": after["num_preemptions"] - before["num_preemptions"],
+        "output_tokens_per_second": figures["output_tokens_per_second"],
+        "tokens_per_second": figures["tokens_per_second"],
+        "latency": figures["latency"],
+        **{name: steps[name] for name in ("steps", "tokens_per_step", "preemptions", "kv_used_peak")},
     }
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("engine", type=Path)
-    parser.add_argument("--shape", type=shape, nargs="*", default=[shape(s) for s in SHAPES])
+    parser.add_argument("--shape", nargs="*", default=SHAPES)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
+    try:
+        for text in options.shape:
+            parse_shape(text)
+    except OptionError as error:
+        parser.error(str(error))
     manifest = json.loads((options.engine / "manifest.json").read_text())
     report = header(options.engine) | {"limits": manifest["limits"], "runs": []}
     if manifest["target"]["name"] != "host":
@@ -85,13 +82,12 @@ def main() -> int:
         options.engine, verify_weights="never", kv_cache_config=KvCacheConfig(enable_block_reuse=False)
     ) as engine:
         report["load_seconds"] = time.perf_counter() - started
-        vocab = engine.info["vocab_size"]
-        first = [rng.randrange(vocab) for _ in range(128)]
-        engine.generate([first], SamplingParams(max_tokens=1, temperature=0.0, ignore_eos=True))
+        one = Lengths(128, 128), Lengths(1, 1)
+        run_offline(engine, synthetic(*one, 1, engine.info["vocab_size"], rng))
         report["load_to_first_token_seconds"] = time.perf_counter() - started
         print(json.dumps({k: v for k, v in report.items() if k.startswith("load")}), flush=True)
-        for size in options.shape:
-            row = measure(engine, size, rng)
+        for text in options.shape:
+            row = measure(engine, text, rng)
             report["runs"].append(row)
             print(json.dumps(row), flush=True)
     if options.out:

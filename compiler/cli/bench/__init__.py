@@ -1,0 +1,1 @@
+"""The subcommands of `llmc bench`, one module each."""

@@ -1,0 +1,3 @@
+"""Engines and servers to be measured: the toy of the runtime's tests."""
+
+from support.toy_fixtures import host_so, make_toy, pack, slow_host_so, slow_toy, toy  # noqa: F401

@@ -35,6 +35,11 @@ def f16() -> ir.Type:
     return ir.F16Type.get()
 
 
+def f8() -> ir.Type:
+    """The 8-bit float of weights and activations: 4 bits of exponent, 3 of mantissa, no infinity."""
+    return ir.Float8E4M3FNType.get()
+
+
 def vector(count: int, element: ir.Type) -> ir.Type:
     """`vector<count x element>`, or the element itself for a count of 1."""
     return ir.VectorType.get([count], element) if count > 1 else element

@@ -14,6 +14,8 @@ from typing import Any, TypeAlias
 from mlir import ir
 from mlir.dialects import arith, math
 
+from llmc.dialects import tile
+
 from . import types as t
 from .location import here
 
@@ -167,7 +169,10 @@ class Value:
         return self._binary(other, arith.MaximumFOp, arith.MaxUIOp)
 
     def to(self, element: ir.Type) -> Value:
-        """Converts the element type; integers are zero-extended except from i32 to float."""
+        """Converts the element type; integers are zero-extended except from i32 to float.
+
+        8-bit floats convert from and to float32 only, and saturate.
+        """
         source = element_type(self.type)
         if source == element:
             return self
@@ -231,6 +236,10 @@ def enum(mnemonic: str, value: str) -> ir.Attribute:
 
 def _conversion(source: ir.Type, target: ir.Type) -> type:
     from_float, to_float = isinstance(source, ir.FloatType), isinstance(target, ir.FloatType)
+    if to_float and target.width == 8:
+        return tile.NarrowOp
+    if from_float and source.width == 8:
+        return tile.WidenOp
     if from_float and to_float:
         return arith.ExtFOp if target.width > source.width else arith.TruncFOp
     if to_float:

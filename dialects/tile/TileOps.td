@@ -7,5 +7,6 @@ include "dialects/tile/TileRingOps.td"
 include "dialects/tile/TileMatrixOps.td"
 include "dialects/tile/TileFragmentOps.td"
 include "dialects/tile/TileBlockOps.td"
+include "dialects/tile/TileNarrowOps.td"
 
 #endif // LLMC_TILE_OPS_TD

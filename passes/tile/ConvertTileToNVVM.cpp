@@ -27,6 +27,14 @@ public:
       return LLVM::LLVMPointerType::get(context, space);
     };
     addConversion([](Type type) { return type; });
+    // LLVM has no 8-bit floats: their bits are integers.
+    addConversion([](FloatType type) -> Type {
+      return type.getWidth() == 8 ? IntegerType::get(type.getContext(), 8)
+                                  : Type(type);
+    });
+    addConversion([this](VectorType type) -> Type {
+      return type.clone(convertType(type.getElementType()));
+    });
     addConversion([=](PtrType) { return pointer(1); });
     addConversion([=](TensorMapType) { return pointer(0); });
     addConversion([=](SmemType) { return pointer(3); });
@@ -252,6 +260,7 @@ private:
     populateClusterPatterns(converter, patterns, lowering);
     populateBlockPatterns(converter, patterns, lowering);
     populateMemoryPatterns(converter, patterns, lowering);
+    populateNarrowPatterns(converter, patterns, lowering);
     populateCopyPatterns(converter, patterns, lowering);
     drainStores();
     drainCopies();

@@ -5,10 +5,11 @@ using namespace mlir;
 using namespace llmc::tile;
 
 /// Address of an element. `indices` are i32 or i64 (global memory).
-static Value elementAddress(Emitter &e, Type memory, Value base,
-                            ValueRange indices) {
+static Value elementAddress(Emitter &e, const TypeConverter &converter,
+                            Type memory, Value base, ValueRange indices) {
   if (auto ptr = dyn_cast<PtrType>(memory))
-    return LLVM::GEPOp::create(e.b, e.loc, base.getType(), ptr.getElementType(),
+    return LLVM::GEPOp::create(e.b, e.loc, base.getType(),
+                               converter.convertType(ptr.getElementType()),
                                base, ArrayRef<LLVM::GEPArg>{indices.front()});
   auto tile = cast<SmemType>(memory);
   int64_t bytes = tile.getElementBytes();
@@ -48,11 +49,12 @@ struct LoadPattern : TilePattern<LoadOp> {
   matchAndRewrite(LoadOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     Emitter e(rewriter, op.getLoc());
-    Type type = op.getResult().getType(), memory = op.getMemory().getType();
+    Type type = getTypeConverter()->convertType(op.getResult().getType());
+    Type memory = op.getMemory().getType();
     auto ptr = dyn_cast<PtrType>(memory);
     auto read = [&]() -> Value {
-      Value address =
-          elementAddress(e, memory, adaptor.getMemory(), adaptor.getIndices());
+      Value address = elementAddress(e, *getTypeConverter(), memory,
+                                     adaptor.getMemory(), adaptor.getIndices());
       bool stream = op.getCache() == Cache::EvictFirst;
       return LLVM::LoadOp::create(rewriter, op.getLoc(), type, address,
                                   alignmentOf(type), /*isVolatile=*/false,
@@ -83,8 +85,9 @@ struct StorePattern : TilePattern<StoreOp> {
                   ConversionPatternRewriter &rewriter) const override {
     Emitter e(rewriter, op.getLoc());
     auto write = [&](Emitter &e) {
-      Value address = elementAddress(e, op.getMemory().getType(),
-                                     adaptor.getMemory(), adaptor.getIndices());
+      Value address =
+          elementAddress(e, *getTypeConverter(), op.getMemory().getType(),
+                         adaptor.getMemory(), adaptor.getIndices());
       LLVM::StoreOp::create(rewriter, op.getLoc(), adaptor.getValue(), address,
                             alignmentOf(op.getValue().getType()));
     };
@@ -109,8 +112,9 @@ struct AtomicPattern : TilePattern<AtomicOp> {
       kind = real ? LLVM::AtomicBinOp::fadd : LLVM::AtomicBinOp::add;
     if (op.getKind() == AtomicKind::Max)
       kind = LLVM::AtomicBinOp::max;
-    Value address = elementAddress(e, op.getMemory().getType(),
-                                   adaptor.getMemory(), adaptor.getIndex());
+    Value address =
+        elementAddress(e, *getTypeConverter(), op.getMemory().getType(),
+                       adaptor.getMemory(), adaptor.getIndex());
     // NVPTX drops the ordering of an atomicrmw: fences stand for it.
     auto fence = [&] {
       if (!op.getRelaxed())

@@ -103,6 +103,9 @@ template <typename Op> struct TilePattern : mlir::OpConversionPattern<Op> {
 void populateRingPatterns(const mlir::TypeConverter &converter,
                           mlir::RewritePatternSet &patterns,
                           const KernelLowering &kernel);
+void populateNarrowPatterns(const mlir::TypeConverter &converter,
+                            mlir::RewritePatternSet &patterns,
+                            const KernelLowering &kernel);
 void populateCopyPatterns(const mlir::TypeConverter &converter,
                           mlir::RewritePatternSet &patterns,
                           const KernelLowering &kernel);

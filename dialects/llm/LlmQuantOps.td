@@ -31,7 +31,8 @@ def Llm_DynamicScaleOp : Llm_PureOp<"dynamic_scale"> {
   let summary = "scale of each row from its largest magnitude";
   let description = [{
     `result[t, j] = max(|input[t, group j]|) / limit`, with `group` columns a scale
-    (0: the whole row) and `limit` the largest value of the narrow type.
+    (0: the whole row) and `limit` the largest value of the narrow type. At least
+    2^-126, so that a row of zeros quantizes to zeros.
 
     ```mlir
     %s = llm.dynamic_scale %x {group = 0 : i64, limit = 448.0 : f64} : tensor<?x4096xbf16> -> tensor<?x1xf32>

@@ -84,9 +84,12 @@ static Values lowerDynamicScale(DynamicScaleOp op, DynamicScaleOp::Adaptor in,
                  Value magnitude = math::AbsFOp::create(b, loc, v[0]);
                  return arith::MaximumFOp::create(b, loc, magnitude, v[2]);
                });
+  // A row of zeros must not divide by zero later on.
+  Value least = e.f32(0x1p-126);
   return {e.mapSame(maxima, maxima,
                     [&](OpBuilder &b, Location loc, ValueRange v) -> Value {
-                      return arith::DivFOp::create(b, loc, v[0], limit);
+                      Value scale = arith::DivFOp::create(b, loc, v[0], limit);
+                      return arith::MaximumFOp::create(b, loc, scale, least);
                     })};
 }
 

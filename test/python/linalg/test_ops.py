@@ -355,6 +355,14 @@ def test_dynamic_scale(rng: np.random.Generator) -> None:
     check(y, np.abs(x).reshape(3, 2, 4).max(-1) / 448)
 
 
+def test_a_row_of_zeros_has_a_scale_to_divide_by() -> None:
+    body = """%s = llm.dynamic_scale %x {group = 0 : i64, limit = 448.0 : f64} : tensor<?x8xf32> -> tensor<?x1xf32>
+    %y = llm.quantize %x, %s : tensor<?x8xf32>, tensor<?x1xf32> -> tensor<?x8xf8E4M3FN>
+    return %y : tensor<?x8xf8E4M3FN>"""
+    (y,) = run(body, "%x: tensor<?x8xf32>", "tensor<?x8xf8E4M3FN>", np.zeros((2, 8), np.float32))
+    np.testing.assert_array_equal(y.astype(np.float32), 0.0)
+
+
 def test_scaled_linear_of_f8(rng: np.random.Generator) -> None:
     """Every f8 pattern but NaN occurs in the weight."""
     every = np.array([b for b in range(256) if b & 0x7F != 0x7F] + [0, 0], np.uint8)

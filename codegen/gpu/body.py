@@ -7,6 +7,8 @@ from typing import Any
 
 from mlir import ir
 
+from llmc.compiler.dtypes import BY_MLIR
+
 from ..builder import types as t
 from ..kernel import Argument, UnsupportedKernel
 
@@ -84,6 +86,11 @@ def pointer(value: ir.Value, *, weight: bool = False) -> ir.Type:
 
 def f64(op: Any, name: str) -> float:
     return ir.FloatAttr(op.attributes[name]).value
+
+
+def dtype_name(type_: ir.Type) -> str:
+    """Its name in a plan."""
+    return BY_MLIR[str(type_)].name
 
 
 def bytes_of(type_: ir.Type) -> int:

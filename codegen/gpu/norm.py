@@ -1,8 +1,9 @@
 """Norm of rows: RMS norm or layer norm, with what was fused around it.
 
 One block a row, 256 threads. The row is read twice, the second time from L1: once for the
-statistics (float32 sums over the block), once to scale and store. With `llm.gather_rows` in
-front, block r works on row `rows[r]`. Floor: the bytes of the row in and out.
+statistics (float32 sums over the block), once to scale and store; and once more in between where
+a scale of the result is wanted (`quantize`). With `llm.gather_rows` in front, block r works on row
+`rows[r]`. Floor: the bytes of the row in and out.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from ..builder import KernelBuilder, Value, constant, splat
 from ..builder import types as t
 from ..kernel import Argument, Expression, UnsupportedKernel
 from .body import Body, element, f64, last, pointer, shape
+from .quantize import is_scale, row_scales, store_scales
 from .replay import Replay
 
 THREADS = 256
@@ -53,7 +55,7 @@ def build(kernel_op: Any) -> tuple[KernelBuilder, tuple[Expression, ...], list[A
                 at = gathered.get(value, row) * hidden + column
                 return k.load(memory[value], at, count=width).to(t.f32())
 
-            found = {a: (lambda a=a: load(a)) for a in arguments}
+            found: dict[ir.Value, Any] = {a: (lambda a=a: load(a)) for a in arguments}
             for g in gathers:
                 found[g.results[0]] = found[g.operands[0]]
             return found
@@ -63,17 +65,23 @@ def build(kernel_op: Any) -> tuple[KernelBuilder, tuple[Expression, ...], list[A
 
         scale, shift = _statistics(k, norm, hidden, width, input_at)
 
-        def finish(column: Value) -> None:
+        def after(column: Value, scales: dict[ir.Value, Value]) -> Replay:
             replay = Replay(k, {}, loaders(column))
             value = replay.value(norm.operands[0]) * splat(scale, width)
             if shift is not None:
                 value = value + splat(shift, width)
-            value = _affine(norm, replay, value)
-            after = Replay(k, {norm.results[0]: value}, loaders(column))
+            return Replay(k, {norm.results[0]: _affine(norm, replay, value)} | scales, loaders(column))
+
+        scales = row_scales(k, body, hidden, width, lambda value, column: after(column, {}).value(value))
+
+        def finish(column: Value) -> None:
+            replay = after(column, scales)
             for result, out in zip(results, outputs, strict=True):
-                k.store(after.value(result).to(element(result)), out, row * hidden + column)
+                if not is_scale(result):
+                    k.store(replay.value(result).to(element(result)), out, row * hidden + column)
 
         k.for_each(0, hidden, finish, vector=width)
+        store_scales(k, results, outputs, scales, row)
     launch: list[Argument] = [body.operand(a) for a in arguments]
     launch += [{"result": i} for i in range(len(results))]
     return k, ("rows", 1, 1), launch

@@ -97,6 +97,11 @@ class Replay:
         gate, up = self.value(op.operands[0]), self.value(op.operands[1])
         return activations.apply(enum_name(op.attributes["kind"]), gate) * up
 
+    def _quantize(self, op: ir.Operation) -> Value:
+        # The store rounds, and saturates.
+        value, scale = self.value(op.operands[0]), self.value(op.operands[1])
+        return value / scale
+
 
 _HANDLERS: dict[str, Callable[[Replay, ir.Operation], Value]] = {
     "arith.extf": Replay._pass_through,
@@ -117,6 +122,7 @@ _HANDLERS: dict[str, Callable[[Replay, ir.Operation], Value]] = {
     "math.rsqrt": Replay._rsqrt,
     "llm.activation": Replay._activation,
     "llm.glu": Replay._glu,
+    "llm.quantize": Replay._quantize,
 }
 
 

@@ -75,6 +75,7 @@ def _linear(
 ) -> CompiledKernel:
     """A kernel for each range of token counts, merged where neighbours have the same schedule."""
     linear = LinearBody(Body(kernel_op))
+    linear.check(float8=True)
     problem = LinearProblem.of(linear)
     chosen: list[tuple[Schedule, int, int]] = []
     for first, last in ranges(limits["max_num_tokens"]):

@@ -1,9 +1,9 @@
 """Linear for many tokens: persistent, warp-specialised, wgmma from TMA-fed rings.
 
 Roles:    load (1 thread) | math (two or three warpgroups of 64 rows each)
-Ring ab:  load -> math; a stage is one tile of x and one of w, 64 of K deep
+Ring ab:  load -> math; a stage is one tile of x and one of w, 128 bytes of K deep
 Timeline: load: for each tile, for each k: ab.produce
-          math: for each tile, for each k: ab.consume -> wgmma (one in flight); then the epilogue:
+          math: for each tile, for each k: ab.consume -> wgmma (`linear_sum`); then the epilogue:
                 results go through shared memory and TMA, which runs on beside the next tile
 
 The epilogue's own operands (residual) are brought into the L2 while the tile is multiplied; what
@@ -16,25 +16,23 @@ computed on zeros (TMA fills them) and never stored. Floor: 2 T N K operations.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..builder import KernelBuilder, Value
 from ..builder import types as t
 from ..chips import HOPPER, Chip
-from ..gpu.body import Body, element
+from ..gpu.body import Body, bytes_of, element
 from ..gpu.linear_body import Epilogue, LinearBody
 from ..kernel import Argument, Expression, ceildiv, mul
-from .linear_maps import tensor_map
-from .linear_store import BUFFER_BYTES, ROWS, TileStore
-
-BLOCK_K = 64
-"""One 128-byte swizzle span of 16-bit elements."""
+from .linear_maps import SPAN_BYTES, span, tensor_map
+from .linear_store import BUFFER_BYTES, TileStore
+from .linear_sum import ROWS, Operands, product
 
 REGISTERS = {2: (40, 232), 3: (32, 160)}
 """By the number of math warpgroups: registers of a thread that loads, and of one that multiplies."""
-WIDEST = {2: 256, 3: 192}
-"""Columns of the accumulator that fit into the registers that a thread has before setmaxnreg (168, 128)."""
+WIDEST = {(2, 2): 256, (3, 2): 192, (2, 1): 160, (3, 1): 96}
+"""By warpgroups and bytes of an element: columns of a tile whose sums fit into the registers of a thread."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +44,7 @@ class Config:
     stages: int = 4
     group: int = 16
     buffers: int = 2
+    element_bytes: int = 2
 
     @property
     def warpgroups(self) -> int:
@@ -53,7 +52,7 @@ class Config:
 
     @property
     def stage_bytes(self) -> int:
-        return (self.block_m + self.block_n) * BLOCK_K * 2
+        return (self.block_m + self.block_n) * SPAN_BYTES
 
     @property
     def shared_bytes(self) -> int:
@@ -62,9 +61,11 @@ class Config:
 
     def why_invalid(self, chip: Chip = HOPPER) -> str | None:
         """None, or the rule that the configuration breaks."""
+        if self.element_bytes not in (1, 2):
+            return f"expected elements of 1 or 2 bytes, got {self.element_bytes}"
         if self.block_m % ROWS or self.warpgroups not in REGISTERS:
             return f"block_m must be {' or '.join(str(ROWS * w) for w in REGISTERS)}, got {self.block_m}"
-        widest = WIDEST[self.warpgroups]
+        widest = WIDEST[self.warpgroups, self.element_bytes]
         if self.block_n % 16 or not 16 <= self.block_n <= widest:
             return f"block_n must be a multiple of 16 in 16..{widest}, got {self.block_n}"
         if self.group < 1 or not 1 <= self.buffers <= 8:
@@ -86,29 +87,35 @@ def cost(config: Config, n: int, k: int, tokens: int, chip: Chip = HOPPER) -> fl
     (measured on an H200: 128-wide tiles reach 0.9 of the rate of 256-wide ones).
     """
     tiles = -(-tokens // config.block_m) * -(-n // config.block_n)
-    turn = config.block_m * (config.block_n + 24) * k * 2 / (chip.matrix_ops_per_us * (256 + 24) / 256)
-    memory = (n + tokens) * k * 2 / chip.memory_bytes_per_us
+    rate = chip.matrix_ops_per_us * 2 / config.element_bytes
+    turn = config.block_m * (config.block_n + 24) * k * 2 / (rate * (256 + 24) / 256)
+    memory = (n + tokens) * k * config.element_bytes / chip.memory_bytes_per_us
     busy = -(-tiles // chip.multiprocessors) * turn
     return max(busy, memory) + 0.1 * min(busy, memory) + 3.0
 
 
-def deepest(block_m: int, block_n: int, group: int = 16, chip: Chip = HOPPER) -> Config:
+def deepest(block_m: int, block_n: int, group: int = 16, chip: Chip = HOPPER, element_bytes: int = 2) -> Config:
     """The configuration with the most stages, up to 8, and two stores in flight where they leave it 4."""
     found = []
     for buffers in (2, 1):
-        free = chip.shared_bytes - Config(block_m, block_n, 0, group, buffers).shared_bytes
-        stages = min(8, free // (Config(block_m, block_n).stage_bytes + 16))
-        found.append(Config(block_m, block_n, stages, group, buffers))
+        config = Config(block_m, block_n, 0, group, buffers, element_bytes)
+        stages = min(8, (chip.shared_bytes - config.shared_bytes) // (config.stage_bytes + 16))
+        found.append(replace(config, stages=stages))
     return found[0] if found[0].stages >= 4 else max(found, key=lambda c: c.stages)
 
 
-def candidates(chip: Chip = HOPPER) -> list[Config]:
+def widest(chip: Chip = HOPPER, element_bytes: int = 2) -> Config:
+    """The widest tile of 128 rows."""
+    return deepest(128, WIDEST[2, element_bytes], chip=chip, element_bytes=element_bytes)
+
+
+def candidates(chip: Chip = HOPPER, element_bytes: int = 2) -> list[Config]:
     """One configuration for each tile that is worth a measurement."""
     return [
-        deepest(ROWS * warpgroups, block_n, chip=chip)
-        for warpgroups, widest in WIDEST.items()
+        deepest(ROWS * warpgroups, block_n, chip=chip, element_bytes=element_bytes)
+        for (warpgroups, bytes_), most in WIDEST.items()
         for block_n in BLOCKS_N
-        if block_n <= widest
+        if block_n <= most and bytes_ == element_bytes
     ]
 
 
@@ -119,7 +126,9 @@ def build(
     if reason := config.why_invalid(chip):
         raise ValueError(reason)
     linear = LinearBody(Body(kernel_op))
-    linear.check()
+    linear.check(float8=True)
+    if config.element_bytes != bytes_of(element(linear.input)):
+        raise ValueError(f"a schedule for elements of {config.element_bytes} bytes, beside {linear.input.type}")
     return _Kernel(linear, config, suffix).build(chip)
 
 
@@ -127,12 +136,17 @@ class _Kernel:
     def __init__(self, linear: LinearBody, config: Config, suffix: str):
         self.linear, self.config = linear, config
         dtype = element(linear.input)
-        a, b = (config.block_m, BLOCK_K), (config.block_n, BLOCK_K)
+        self.depth = span(dtype)
+        a, b = (config.block_m, self.depth), (config.block_n, self.depth)
         self.maps = t.tensor_map(a, dtype), t.tensor_map(b, element(linear.weight))
         self.slots = [t.smem(a, dtype, 128), t.smem(b, dtype, 128)]
-        self.rows_type = t.smem((ROWS, BLOCK_K), dtype, 128, slab_rows=config.block_m)
-        self.acc = t.acc(ROWS, config.block_n, t.f32())
-        self.steps = -(-linear.k // BLOCK_K)
+        rows = t.smem((ROWS, self.depth), dtype, 128, slab_rows=config.block_m)
+
+        def take(x: Value, w: Value) -> tuple[Value, Value]:
+            return self.k.warpgroup_slice(x, ROWS, rows), w
+
+        self.operands = Operands(dtype, config.block_m, config.block_n, self.depth, take)
+        self.steps = -(-linear.k // self.depth)
         threads = 128 * (config.warpgroups + 1)
         self.k = KernelBuilder(linear.body.name + suffix, threads=threads, pdl=True, min_blocks=1)
         # Columns of a gated tile are halved.
@@ -182,10 +196,10 @@ class _Kernel:
         head = min(self.config.stages, self.steps)
 
         def load_x(i: Value, m0: Value, tile: Value) -> None:
-            k.tma_load(self.a, [m0, i * BLOCK_K], tile)
+            k.tma_load(self.a, [m0, i * self.depth], tile)
 
         def load_w(i: Value, n0: Value, tile: Value) -> None:
-            k.tma_load(self.b, [n0, i * BLOCK_K], tile)
+            k.tma_load(self.b, [n0, i * self.depth], tile)
 
         def both(i: Value, m0: Value, n0: Value) -> None:
             with k.produce(self.ring, self.slots) as (a, b):
@@ -221,27 +235,13 @@ class _Kernel:
         k.for_(self.first + self.stride, self.tiles, self.stride, tile)
 
     def _math(self) -> None:
-        k, config = self.k, self.config
+        k = self.k
         k.pdl_wait()
         group = k.warpgroup_index()
 
-        def multiply(acc: Value, a: Value, b: Value) -> Value:
-            mine = k.warpgroup_slice(a, ROWS, self.rows_type)
-            started = k.wgmma(mine, b, acc, self.acc)
-            return k.wgmma_wait([started], [self.acc], pending=1)
-
         def tile(work: Value) -> None:
             m0, n0 = self._tile(work)
-            acc = k.for_(
-                0,
-                self.steps,
-                1,
-                lambda _, acc: k.consume(self.ring, self.slots, lambda a, b: multiply(acc, a, b), [self.acc], keep=1),
-                [k.zero_acc(self.acc)],
-            )
-            product = k.wgmma_wait([acc], [t.frag((ROWS, config.block_n), t.f32())])
-            k.release(self.ring)
-            self.store.finish(product, m0 + group * ROWS, n0)
+            self.store.finish(product(k, self.ring, self.slots, self.steps, self.operands), m0 + group * ROWS, n0)
 
         k.for_(self.first, self.tiles, self.stride, tile)
         k.pdl_launch()

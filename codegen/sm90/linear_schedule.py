@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from mlir import ir
 
 from ..chips import HOPPER, Chip
-from ..gpu.body import element
+from ..gpu.body import bytes_of, element
 from ..gpu.linear_body import LinearBody
 from . import linear_large, linear_small
 
@@ -35,12 +35,14 @@ class LinearProblem:
     """y[T, n] = x[T, k] w[n, k]^T; `epilogue` is one of EPILOGUES.
 
     group: rows of w that one block must hold together.
+    element_bytes: of x and w; 1 stands for 8-bit floats with a scale for each row.
     """
 
     n: int
     k: int
     epilogue: str = "16bit"
     group: int = 1
+    element_bytes: int = 2
 
     @property
     def gated(self) -> bool:
@@ -54,11 +56,13 @@ class LinearProblem:
             kind = "residual"
         else:
             kind = "f32" if isinstance(element(linear.result), ir.F32Type) else "16bit"
-        return cls(linear.n, linear.k, kind)
+        return cls(linear.n, linear.k, kind, element_bytes=bytes_of(element(linear.input)))
 
 
 def why_invalid(schedule: Schedule, problem: LinearProblem, tokens: int, chip: Chip = HOPPER) -> str | None:
     """None, or the rule that the schedule breaks for this problem and up to so many tokens."""
+    if schedule.element_bytes != problem.element_bytes:
+        return f"elements of {schedule.element_bytes} bytes, beside a problem of {problem.element_bytes}"
     if isinstance(schedule, linear_small.Config):
         if tokens > schedule.tokens:
             return f"a block takes {schedule.tokens} tokens, fewer than {tokens}"
@@ -82,9 +86,11 @@ def candidates(problem: LinearProblem, tokens: int, chip: Chip = HOPPER) -> list
     found: list[Schedule] = []
     if tokens <= SMALL_TOKENS:
         width = next(w for w in linear_small.WIDTHS if w >= tokens)
-        found += linear_small.candidates(problem.n, problem.k, width, problem.gated, problem.group, chip)
+        found += linear_small.candidates(
+            problem.n, problem.k, width, problem.gated, problem.group, chip, problem.element_bytes
+        )
     if tokens > SMALL_TOKENS // 2:
-        found += linear_large.candidates(chip)
+        found += linear_large.candidates(chip, problem.element_bytes)
     legal = [s for s in found if why_invalid(s, problem, tokens, chip) is None]
     return sorted(legal, key=lambda s: (round(cost(s, problem, tokens, chip), 3), -s.stage_bytes))
 
@@ -97,7 +103,7 @@ def worth_timing(problem: LinearProblem, tokens: int, most: int, chip: Chip = HO
     chosen = [s for s in found if cost(s, problem, tokens, chip) <= limit][:most]
     # The widest tile needs least of the L2, which counts where the chip is short of power.
     if tokens >= 1024:
-        chosen.append(linear_large.deepest(128, 256, chip=chip))
+        chosen.append(linear_large.widest(chip, problem.element_bytes))
     others: list[Schedule] = []
     for large in [s for s in chosen if isinstance(s, linear_large.Config)][:2]:
         shorter = replace(large, stages=large.stages - 1)

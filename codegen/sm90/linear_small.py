@@ -3,7 +3,7 @@
 Roles:    load (1 thread) | math (1 to 4 warpgroups)
 Ring wx:  load -> math; a stage is `rows` rows of w and all tokens of x, block_k of K deep
 Timeline: load: w for the whole ring, wait for the predecessors, x for the same stages, then both
-          math: for each k: wx.consume -> wgmma (one in flight); then the epilogue, transposed
+          math: for each k: wx.consume -> wgmma (`linear_sum`); then the epilogue, transposed
 
 Each block owns consecutive rows of w, so few that every multiprocessor gets one block; warpgroup g
 takes those from 64 g on, the last one those that end with the tile, so that it computes some rows
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -25,13 +25,14 @@ from mlir import ir
 from ..builder import KernelBuilder, Value
 from ..builder import types as t
 from ..chips import HOPPER, Chip
-from ..gpu.body import Body, element
+from ..gpu.body import Body, bytes_of, element
 from ..gpu.linear_body import Epilogue, LinearBody
 from ..kernel import Argument, Expression, ceildiv
-from .linear_maps import tensor_map
+from .linear_maps import SPAN_BYTES, tensor_map
+from .linear_sum import Operands, product, sums
 
-SPAN = 64
-"""Elements of one 128-byte swizzle span."""
+REGISTERS = {1: 128, 2: 128, 3: 64, 4: 32}
+"""By the number of math warpgroups: float32 sums that a thread has registers for."""
 WIDTHS = (8, 16, 32, 64, 128)
 """Token counts that kernels are made for; a batch takes the next larger one."""
 
@@ -45,6 +46,7 @@ class Config:
     block_k: int
     stages: int
     split: int = 1
+    element_bytes: int = 2
 
     @property
     def groups(self) -> int:
@@ -59,27 +61,37 @@ class Config:
             return f"expected a split of K in 1 or 2, got {self.split}"
         if self.tokens % (8 * self.split) or not 8 <= self.tokens <= 256:
             return f"tokens must be a multiple of {8 * self.split} up to 256, got {self.tokens}"
-        if (self.groups == 4 and self.tokens > 64) or (self.groups == 3 and self.tokens > 128):
+        if self.element_bytes not in (1, 2):
+            return f"expected elements of 1 or 2 bytes, got {self.element_bytes}"
+        if self.block_k % self.span or not self.span <= self.block_k <= 4 * self.span:
+            return f"block_k must be a multiple of {self.span} up to {4 * self.span}, got {self.block_k}"
+        if sums(self.tokens, self.block_k // self.span, self.element_bytes == 1) > REGISTERS[self.groups]:
             return f"{self.tokens} tokens take more registers than a thread of {self.groups} warpgroups has"
-        if self.block_k % SPAN or not SPAN <= self.block_k <= 256:
-            return f"block_k must be a multiple of {SPAN} up to 256, got {self.block_k}"
         if self.stages < 2 or self.shared_bytes > chip.shared_bytes:
             return f"{self.stages} stages take {self.shared_bytes} of {chip.shared_bytes} bytes"
         return None
 
     @property
+    def span(self) -> int:
+        """Elements of one swizzle span."""
+        return SPAN_BYTES // self.element_bytes
+
+    @property
     def stage_bytes(self) -> int:
-        return (_up(self.rows * self.block_k * 2, 1024)) + self.tokens * self.block_k * 2
+        depth = self.block_k * self.element_bytes
+        return _up(self.rows * depth, 1024) + self.tokens * depth
 
     @property
     def shared_bytes(self) -> int:
         """The ring with its barriers, what a wgmma reads past its own rows, and the other block's sums."""
-        overread = max(0, 64 - self.rows) * SPAN * 2
+        overread = max(0, 64 - self.rows) * SPAN_BYTES
         received = self.groups * 64 * self.tokens * 2 if self.split == 2 else 0
         return self.stages * (self.stage_bytes + 16) + overread + received + 1024
 
 
-def candidates(n: int, k: int, tokens: int, gated: bool, group: int = 1, chip: Chip = HOPPER) -> list[Config]:
+def candidates(
+    n: int, k: int, tokens: int, gated: bool, group: int = 1, chip: Chip = HOPPER, element_bytes: int = 2
+) -> list[Config]:
     """Every legal configuration worth a measurement, the deepest ring for each.
 
     group: rows of w that one block must hold together.
@@ -90,19 +102,20 @@ def candidates(n: int, k: int, tokens: int, gated: bool, group: int = 1, chip: C
         blocks_of_rows = chip.multiprocessors // split
         waves = range(1, 2 + -(-n // (blocks_of_rows * 128)))
         for rows in sorted({min(256, _up(-(-n // (blocks_of_rows * wave)), step)) for wave in waves}):
-            for block_k in (256, 128, 64):
-                config = _deepest(rows, tokens, block_k, k, split, chip)
+            for depth in (512, 256, 128):
+                block_k = depth // element_bytes
+                config = _deepest(rows, tokens, block_k, k, split, chip, element_bytes)
                 if config.why_invalid(gated, chip) is None and (split == 1 or k >= 4 * block_k):
                     found.append(config)
     return list(dict.fromkeys(found))
 
 
-def _deepest(rows: int, tokens: int, block_k: int, k: int, split: int, chip: Chip) -> Config:
-    block_k = min(block_k, _up(k, SPAN))
+def _deepest(rows: int, tokens: int, block_k: int, k: int, split: int, chip: Chip, element_bytes: int) -> Config:
+    block_k = min(block_k, _up(k, SPAN_BYTES // element_bytes))
     steps = -(-k // (block_k * split))
-    free = chip.shared_bytes - Config(rows, tokens, block_k, 0, split).shared_bytes
-    stage = Config(rows, tokens, block_k, 1, split).stage_bytes + 16
-    return Config(rows, tokens, block_k, min(16, free // stage, max(2, steps)), split)
+    config = Config(rows, tokens, block_k, 0, split, element_bytes)
+    stages = (chip.shared_bytes - config.shared_bytes) // (config.stage_bytes + 16)
+    return replace(config, stages=min(16, stages, max(2, steps)))
 
 
 def cost(config: Config, n: int, k: int, chip: Chip = HOPPER) -> float:
@@ -114,7 +127,7 @@ def cost(config: Config, n: int, k: int, chip: Chip = HOPPER) -> float:
     """
     sms = chip.multiprocessors
     blocks = -(-n // config.rows) * config.split
-    depth = k / config.split * 2
+    depth = k / config.split * config.element_bytes
     # A multiprocessor takes at most its share of the memory.
     memory = config.rows * depth / (chip.memory_bytes_per_us / sms)
     cache = (config.rows + config.tokens) * depth / chip.cache_bytes_per_us
@@ -138,9 +151,11 @@ def build(
 ) -> tuple[KernelBuilder, tuple[Expression, ...], list[Argument]]:
     """Grid: one block for each `config.rows` rows of w."""
     linear = LinearBody(Body(kernel_op))
-    linear.check()
+    linear.check(float8=True)
     if reason := config.why_invalid(linear.glu is not None, chip):
         raise ValueError(reason)
+    if config.element_bytes != bytes_of(element(linear.input)):
+        raise ValueError(f"a schedule for elements of {config.element_bytes} bytes, beside {linear.input.type}")
     return _Kernel(linear, config, suffix).build()
 
 
@@ -149,15 +164,19 @@ class _Kernel:
         self.linear, self.config = linear, config
         dtype, weight = element(linear.input), element(linear.weight)
         self.maps = (
-            t.tensor_map((config.rows, SPAN), weight),
-            t.tensor_map((config.tokens, SPAN), dtype),
+            t.tensor_map((config.rows, config.span), weight),
+            t.tensor_map((config.tokens, config.span), dtype),
         )
         self.slots = [
             t.smem((config.rows, config.block_k), weight, 128),
             t.smem((config.tokens, config.block_k), dtype, 128),
         ]
-        self.mine = t.smem((64, config.block_k), weight, 128, slab_rows=config.rows)
-        self.acc = t.acc(64, config.tokens, t.f32())
+        mine = t.smem((64, config.block_k), weight, 128, slab_rows=config.rows)
+
+        def take(w: Value, x: Value) -> tuple[Value, Value]:
+            return self.k.warpgroup_slice(w, 64, mine, clamped=config.rows >= 64), x
+
+        self.operands = Operands(dtype, config.rows, config.tokens, config.block_k, take)
         # Blocks of a cluster take equal parts; what lies past K arrives as zero.
         self.steps = -(-linear.k // (config.block_k * config.split))
         self.k = KernelBuilder(
@@ -233,26 +252,14 @@ class _Kernel:
         k, config = self.k, self.config
         k.pdl_wait()
 
-        def multiply(acc: Value, w: Value, x: Value) -> Value:
-            rows = k.warpgroup_slice(w, 64, self.mine, clamped=config.rows >= 64)
-            return k.wgmma_wait([k.wgmma(rows, x, acc, self.acc)], [self.acc], pending=1)
-
-        acc = k.for_(
-            0,
-            self.steps,
-            1,
-            lambda _, acc: k.consume(self.ring, self.slots, lambda w, x: multiply(acc, w, x), [self.acc], keep=1),
-            [k.zero_acc(self.acc)],
-        )
-        product = k.wgmma_wait([acc], [t.frag((64, config.tokens), t.f32())])
-        k.release(self.ring)
+        sum_ = product(k, self.ring, self.slots, self.steps, self.operands)
         token = self.first_token
         if config.split == 2:
-            product = k.cluster_reduce(product, t.frag((64, config.tokens // 2), t.f32()))
+            sum_ = k.cluster_reduce(sum_, t.frag((64, config.tokens // 2), t.f32()))
             token = token + self.rank * (config.tokens // 2)
-        self._finish(epilogue, product, token)
+        self._finish(epilogue, sum_, token)
 
-    def _finish(self, epilogue: Epilogue, product: Value, first_token: Value) -> None:
+    def _finish(self, epilogue: Epilogue, sum_: Value, first_token: Value) -> None:
         """Row r, column c of the fragment is output `first + r` of token `first_token + c`."""
         k, config, linear = self.k, self.config, self.linear
         own = k.warpgroup_index() * 64
@@ -282,9 +289,9 @@ class _Kernel:
             epilogue.store(v, token, column, inside(row, column, token, halves))
 
         tokens = config.tokens // config.split
-        fragments = [product]
+        fragments = [sum_]
         if linear.glu is not None:
-            fragments = list(k.deinterleave(product, t.frag((32, tokens), t.f32(), layout), rows=True))
+            fragments = list(k.deinterleave(sum_, t.frag((32, tokens), t.f32(), layout), rows=True))
         # 32 tokens at a time, all loads before the first store, which they could not pass. Barriers keep the
         # parts apart: ptxas would make the addresses of all of them at once, and spill.
         part = min(tokens, 32)
@@ -299,12 +306,12 @@ class _Kernel:
                 if part < tokens:
                     k.barrier("warpgroup")
 
-        sum_ = linear.residual_sum()
-        if sum_ is None:
+        residual_sum = linear.residual_sum()
+        if residual_sum is None:
             finish(value, store)
             return
         # The residual stream lies on its result: memory adds, and nothing is loaded.
-        residual, rest = sum_
+        residual, rest = residual_sum
 
         def add(v: Value, row: Value, token: Value) -> None:
             epilogue.add(v, token, first + row, inside(row, first + row, token, halves))

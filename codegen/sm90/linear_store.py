@@ -16,9 +16,8 @@ from ..gpu.body import bytes_of, element, shape
 from ..gpu.linear_body import Epilogue, LinearBody
 from ..kernel import Argument
 from .linear_maps import tensor_map
+from .linear_sum import ROWS
 
-ROWS = 64
-"""Rows of a warpgroup's fragment."""
 BUFFER_BYTES = ROWS * 128
 """The most shared memory that one buffer of a warpgroup takes."""
 
@@ -29,13 +28,13 @@ class TileStore:
     def __init__(self, k: KernelBuilder, linear: LinearBody, columns: int, buffers: int):
         self.k, self.linear, self.columns, self.buffers = k, linear, columns, buffers
         out = element(linear.result)
-        self.part, self.slab = parts(columns, bytes_of(out), bool(linear.extra))
+        self.part, self.slab = parts(columns, bytes_of(out), bool(linear.addends))
         self.type = t.smem((ROWS, self.slab), out, self.slab * bytes_of(out))
         # TMA needs whole 16-byte rows.
         self.through_tma = linear.columns * bytes_of(out) % 16 == 0
         # Operands of the shape of the result; a row vector is in the L2 after its first use.
         self.matrices = [
-            a for a in linear.extra if len(shape(a)) == 2 and linear.columns * bytes_of(element(a)) % 16 == 0
+            a for a in linear.addends if len(shape(a)) == 2 and linear.columns * bytes_of(element(a)) % 16 == 0
         ]
 
     def parameters(self) -> dict[str, ir.Type]:
@@ -93,7 +92,7 @@ class TileStore:
             return self.epilogue.value(factors, *self._near(r, c), None, target=rest)
 
         # Whole, where nothing is loaded; in any case in as many slabs as there are buffers.
-        part = self.columns if len(self.linear.extra) == 1 else self.part
+        part = self.columns if len(self.linear.addends) == 1 else self.part
         some = t.frag((ROWS, part), t.f32())
         for first in range(0, self.columns, part):
             factors = [k.columns(f, first, some) for f in fragments]

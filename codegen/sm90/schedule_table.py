@@ -1,7 +1,8 @@
 """What was measured: schedules of linears, in a JSON file beside this one, or one that the user made.
 
-`llmc tune` writes such files (docs/cli.md). An entry holds for one kind of epilogue, n and k, and has a
-schedule for each range of token counts; it names the run (device, commit, command) that it comes from.
+`llmc tune` writes such files (docs/cli.md). An entry holds for one kind of epilogue, n, k and bytes of an
+element, and has a schedule for each range of token counts; it names the run (device, commit, command) that it
+comes from.
 A problem takes the entry of its own sizes. One without takes that of the nearest sizes, where its
 schedule is legal and the cost model sees no better one; else the cost model decides alone.
 """
@@ -54,7 +55,10 @@ class ScheduleTable:
 
     def measured(self, problem: LinearProblem, tokens: int, chip: Chip = HOPPER) -> Schedule | None:
         """The schedule of the nearest entry for a range that ends with `tokens`, where it serves."""
-        near = [e for e in self.entries if e.problem.epilogue == problem.epilogue]
+        near = [
+            e for e in self.entries
+            if e.problem.epilogue == problem.epilogue and e.problem.element_bytes == problem.element_bytes
+        ]  # fmt: skip
         near = [e for e in near if max(e.distance(problem)) <= NEAR]
         if not near:
             return None
@@ -79,8 +83,8 @@ class ScheduleTable:
         runs = sorted({e.run for e in kept})
         moved = [Entry(e.problem, e.schedules, runs.index(e.run)) for e in kept]
         added = [Entry(e.problem, e.schedules, len(runs) + e.run) for e in other.entries]
-        order = sorted([*moved, *added], key=lambda e: (e.problem.k, e.problem.n, e.problem.epilogue))
-        return ScheduleTable(self.arch, (*(self.runs[i] for i in runs), *other.runs), tuple(order))
+        entries = sorted([*moved, *added], key=lambda e: order(e.problem))
+        return ScheduleTable(self.arch, (*(self.runs[i] for i in runs), *other.runs), tuple(entries))
 
     def to_json(self) -> str:
         """One schedule a line, so that changes of a table can be read."""
@@ -89,13 +93,23 @@ class ScheduleTable:
         entries = []
         for entry in self.entries:
             p = entry.problem
-            head = {"epilogue": p.epilogue, "n": p.n, "k": p.k, "run": entry.run}
+            head = {"epilogue": p.epilogue, "n": p.n, "k": p.k, "element_bytes": p.element_bytes, "run": entry.run}
             rows = [
-                "   " + json.dumps({"max_tokens": last, "us": round(us, 2), **to_json(schedule)})
+                "   " + json.dumps({"max_tokens": last, "us": round(us, 2), **_config(schedule)})
                 for last, schedule, us in entry.schedules
             ]
             entries.append(f'  {json.dumps(head)[:-1]}, "schedules": [\n' + ",\n".join(rows) + "]}")
         return "\n".join([*lines, ",\n".join(entries), " ]}", ""])
+
+
+def _config(schedule: Schedule) -> dict[str, Any]:
+    """Without the bytes of an element, which are the entry's."""
+    return {name: value for name, value in to_json(schedule).items() if name != "element_bytes"}
+
+
+def order(problem: LinearProblem) -> tuple[int, int, int, str]:
+    """Key by which the entries of a table are sorted."""
+    return -problem.element_bytes, problem.k, problem.n, problem.epilogue
 
 
 def load(path: Path = SHIPPED) -> ScheduleTable:
@@ -128,8 +142,10 @@ def _parse(fields: dict[str, Any]) -> ScheduleTable:
         schedules = []
         for item in row["schedules"]:
             config = {name: value for name, value in item.items() if name not in ("max_tokens", "us")}
+            config["element_bytes"] = row.get("element_bytes", 2)
             schedules.append((item["max_tokens"], from_json(config), float(item["us"])))
         if not schedules or [last for last, *_ in schedules] != sorted({last for last, *_ in schedules}):
             raise ValueError(f"expected ascending token counts for {row['epilogue']} {row['n']} x {row['k']}")
-        entries.append(Entry(LinearProblem(row["n"], row["k"], row["epilogue"]), tuple(schedules), row["run"]))
+        problem = LinearProblem(row["n"], row["k"], row["epilogue"], element_bytes=row.get("element_bytes", 2))
+        entries.append(Entry(problem, tuple(schedules), row["run"]))
     return ScheduleTable(fields["arch"], tuple(fields["runs"]), tuple(entries))

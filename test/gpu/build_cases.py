@@ -15,7 +15,7 @@ import sys
 import time
 from pathlib import Path
 
-from kernel_cases import TOKENS, all_cases, portable_cases
+from kernel_cases import TOKENS, hopper_cases, portable_cases
 from mlir import ir
 
 from llmc.codegen.chips import CHIPS
@@ -36,7 +36,7 @@ def main() -> int:
     context = ir.Context()
     register(context)
     cases, failed = [], 0
-    for case in all_cases() if chip.hopper else portable_cases():
+    for case in hopper_cases() if chip.hopper else portable_cases():
         if options.only not in case["name"]:
             continue
         start = time.perf_counter()

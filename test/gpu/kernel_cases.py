@@ -46,6 +46,34 @@ def norm(hidden: int, layer: bool = False) -> Case:
     }  # fmt: skip
 
 
+_SCALES = "tensor<?x1xf32>"
+_CODES = "f8E4M3FN"
+
+
+def _quantize(source: str, rows: str, hidden: int) -> str:
+    """Codes and scales of the rows of a value, as %r0 and %r1."""
+    return (
+        f"  %r1 = llm.dynamic_scale {source} {{group = 0 : i64, limit = 448.0 : f64}} : {rows} -> {_SCALES}\n"
+        f"  %r0 = llm.quantize {source}, %r1 : {rows}, {_SCALES} -> tensor<?x{hidden}x{_CODES}>"
+    )
+
+
+def quantized_norm(hidden: int) -> Case:
+    rows, wide, g = f"tensor<?x{hidden}xf32>", f"tensor<?x{hidden}xbf16>", f"tensor<{hidden}xf32>"
+    name = f"quantized_norm_{hidden}"
+    body = f"  %0 = llm.rms_norm %x, %g {{eps = 1.0e-5 : f64}} : {rows}, {g} -> {wide}\n"
+    results = f"tensor<?x{hidden}x{_CODES}>, {_SCALES}"
+    text = _kernel(name, "norm", f"%x: {rows}, %g: {g}", results, body + _quantize("%0", wide, hidden))
+    return {"name": name, "kind": "quantized_norm", "hidden": hidden, "text": text}
+
+
+def quantize(hidden: int) -> Case:
+    rows, name = f"tensor<?x{hidden}xbf16>", f"quantize_{hidden}"
+    results = f"tensor<?x{hidden}x{_CODES}>, {_SCALES}"
+    text = _kernel(name, "elementwise", f"%x: {rows}", results, _quantize("%x", rows, hidden))
+    return {"name": name, "kind": "quantize", "hidden": hidden, "text": text}
+
+
 def rope_table(half: int) -> Case:
     out = f"tensor<?x{half}xf32>"
     name = f"rope_table_{half}"
@@ -90,30 +118,37 @@ def rope_append(heads: int, kv_heads: int, dim: int) -> Case:
     }  # fmt: skip
 
 
-def linear(n: int, k: int, epilogue: str = "bf16") -> Case:
+def linear(n: int, k: int, epilogue: str = "bf16", float8: bool = False) -> Case:
     """epilogue: 'bf16', 'f32', 'bias', 'residual' (float32 sum), 'residual_in_place' (its result on the residual)
-    or 'glu' (interleaved by 8)."""
-    x, w = f"tensor<?x{k}xbf16>", f"tensor<{n}x{k}xbf16>"
+    or 'glu' (interleaved by 8). float8: 8-bit operands with a scale for each row."""
+    x, w = (f"tensor<{rows}x{k}x{_CODES if float8 else 'bf16'}>" for rows in ("?", n))
     arguments = f"%x: {x}, %w: {w}"
     columns = n // 2 if epilogue == "glu" else n
     out = f"tensor<?x{columns}x{'bf16' if epilogue in ('bf16', 'bias', 'glu') else 'f32'}>"
-    wide = f"tensor<?x{n}xf32>"
-    if epilogue in ("bf16", "f32"):
-        body = f"  %r0 = llm.linear %x, %w : {x}, {w} -> {out}"
-    elif epilogue == "bias":
-        arguments += f", %b: tensor<{n}xf32>"
-        body = f"  %r0 = llm.linear %x, %w bias(%b) : {x}, {w}, tensor<{n}xf32> -> {out}"
-    elif epilogue.startswith("residual"):
-        arguments += f", %h: {out}"
-        body = f"  %0 = llm.linear %x, %w : {x}, {w} -> {out}\n  %r0 = arith.addf %h, %0 : {out}"
+    wide, b = f"tensor<?x{n}xf32>", f"tensor<{n}xf32>"
+    biased = epilogue == "bias"
+    if float8:
+        of_w = f"tensor<{n}x1xf32>"
+        arguments += f", %ws: {of_w}, %xs: {_SCALES}"
+        scales = f" weight_scale(%ws : {of_w}) input_scale(%xs : {_SCALES})" + (f" bias(%b : {b})" if biased else "")
+        multiply, types = f"llm.scaled_linear %x, %w{scales}", f"{x}, {w}"
     else:
+        multiply = "llm.linear %x, %w" + (" bias(%b)" if biased else "")
+        types = f"{x}, {w}" + (f", {b}" if biased else "")
+    arguments += f", %b: {b}" if biased else ""
+    if epilogue.startswith("residual"):
+        arguments += f", %h: {out}"
+        body = f"  %0 = {multiply} : {types} -> {out}\n  %r0 = arith.addf %h, %0 : {out}"
+    elif epilogue == "glu":
         body = (
-            f"  %0 = llm.linear %x, %w : {x}, {w} -> {wide}\n"
+            f"  %0 = {multiply} : {types} -> {wide}\n"
             f"  %r0 = llm.packed_glu silu interleaved %0 {{block = 8 : i64}} : {wide} -> {out}"
         )
-    name = f"linear_{epilogue}_{n}x{k}"
+    else:
+        body = f"  %r0 = {multiply} : {types} -> {out}"
+    name = f"linear_{'f8_' if float8 else ''}{epilogue}_{n}x{k}"
     return {
-        "name": name, "kind": "linear", "n": n, "k": k, "epilogue": epilogue,
+        "name": name, "kind": "linear", "n": n, "k": k, "epilogue": epilogue, "float8": float8,
         "text": _kernel(name, "linear", arguments, out, body),
     }  # fmt: skip
 
@@ -186,6 +221,30 @@ def _in_f16(case: Case) -> Case:
     name = f"{case['name']}_f16"
     text = case["text"].replace(f"@{case['name']}", f"@{name}").replace("bf16", "f16")
     return {**case, "name": name, "dtype": "f16", "text": text}
+
+
+def float8_cases() -> Iterator[Case]:
+    """Quantized rows, and linears of 8-bit floats: Llama-3.1-8B's, small ones, and odd sizes."""
+    yield quantized_norm(4096)
+    yield quantized_norm(576)
+    yield quantize(14336)
+    yield quantize(770)
+    yield linear(960, 576, float8=True)
+    yield linear(3072, 576, "glu", float8=True)
+    yield linear(576, 1536, "residual", float8=True)
+    yield linear(1000, 528, "bias", float8=True)
+    yield linear(72, 272, "f32", float8=True)
+    yield linear(6144, 4096, float8=True)
+    yield linear(4096, 4096, "residual_in_place", float8=True)
+    yield linear(28672, 4096, "glu", float8=True)
+    yield linear(4096, 14336, "residual", float8=True)
+    yield linear(4096, 14336, "residual_in_place", float8=True)
+
+
+def hopper_cases() -> Iterator[Case]:
+    """Those of sm_90's own kernels."""
+    yield from all_cases()
+    yield from float8_cases()
 
 
 def portable_cases() -> Iterator[Case]:

@@ -18,7 +18,8 @@ from typing import Any
 
 import torch
 from driver import Kernel
-from references import PROBLEMS, Problem
+from problem import Problem
+from references import PROBLEMS
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "python"))
 from support.report import header

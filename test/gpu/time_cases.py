@@ -20,7 +20,8 @@ from typing import Any
 import torch
 from ceilings import measure
 from driver import Kernel, graph_of, interleaved
-from references import Attention, Linear
+from linear_references import Linear
+from references import Attention
 from run_cases import bind
 from support.report import header
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -32,18 +33,34 @@ REPEATS = {"decode": 16, "prefill": 4}
 
 
 def time_linear(folder: Path, case: dict[str, Any], tokens: int, max_tokens: int, cache: dict[str, Kernel]) -> dict:
-    n, k = case["n"], case["k"]
-    copies = max(2, min(64, int(COPIES_BYTES / (n * k * 2)) + 1)) if tokens <= 512 else 2
+    """Beside torch.matmul, or for 8-bit floats torch._scaled_mm with scales of rows: with float32 sums, as ours
+    are, and with those of the tensor core (`torch_fast`)."""
+    n, k, element_bytes = case["n"], case["k"], 1 if case.get("float8") else 2
+    copies = max(2, min(64, int(COPIES_BYTES / (n * k * element_bytes)) + 1)) if tokens <= 512 else 2
     problems = [Linear(case, tokens, max_tokens) for _ in range(copies)]
     ours = [launch for p in problems for launch in bind(folder, case, p, cache)]
     outs = torch.empty(tokens, n, device="cuda", dtype=torch.bfloat16)
-    theirs = [lambda p=p: torch.matmul(p.x[:tokens], p.w.t(), out=outs) for p in problems]
-    times = interleaved({"llmc": graph_of(ours), "torch": graph_of(theirs)})
+    graphs = {"seconds": graph_of(ours)}
+    if element_bytes == 2:
+        graphs["torch_seconds"] = graph_of(
+            [lambda p=p: torch.matmul(p.x[:tokens], p.w.t(), out=outs) for p in problems]
+        )
+    else:
+
+        def scaled(p: Linear, fast: bool) -> Any:
+            of_w, of_x = p.scales[0].t(), p.scales[1][:tokens]
+            return lambda: torch._scaled_mm(
+                p.x[:tokens], p.w.t(), of_x, of_w, out_dtype=outs.dtype, use_fast_accum=fast, out=outs
+            )
+
+        graphs["torch_seconds"] = graph_of([scaled(p, False) for p in problems])
+        graphs["torch_fast_seconds"] = graph_of([scaled(p, True) for p in problems])
+    times = interleaved(graphs)
     return {
-        "seconds": times["llmc"] / copies,
-        "torch_seconds": times["torch"] / copies,
-        "bytes": (n * k + tokens * (n + k)) * 2,
+        **{name: seconds / copies for name, seconds in times.items()},
+        "bytes": (n * k + tokens * k) * element_bytes + tokens * n * 2,
         "flops": 2 * tokens * n * k,
+        "float8": element_bytes == 1,
     }
 
 
@@ -124,15 +141,21 @@ def main() -> int:
     options = parser.parse_args()
     bundle = json.loads((options.folder / "cases.json").read_text())
     ceilings = measure()
-    read, flops = float(ceilings["read_bytes_per_s"]), float(ceilings["bf16_flops_per_s"])
-    print(f"{ceilings['device']}: read {read / 1e12:.2f} TB/s, bf16 {flops / 1e12:.0f} TFLOP/s")
+    read = float(ceilings["read_bytes_per_s"])
+    rates = {float8: float(ceilings[f"{'fp8' if float8 else 'bf16'}_flops_per_s"]) for float8 in (False, True)}
+    print(
+        f"{ceilings['device']}: read {read / 1e12:.2f} TB/s, bf16 {rates[False] / 1e12:.0f} and fp8 "
+        f"{rates[True] / 1e12:.0f} TFLOP/s"
+    )
     rows: list[dict[str, Any]] = []
     cache: dict[str, Kernel] = {}
 
     def report(case: str, what: str, row: dict[str, Any]) -> None:
-        row |= {"case": case, "what": what, "floor_seconds": max(row["bytes"] / read, row["flops"] / flops)}
+        floor = max(row["bytes"] / read, row["flops"] / rates[row.get("float8", False)])
+        row |= {"case": case, "what": what, "floor_seconds": floor}
         rows.append(row)
         peer = f"  torch {row['torch_seconds'] * 1e6:9.1f}" if "torch_seconds" in row else ""
+        peer += f" fast {row['torch_fast_seconds'] * 1e6:9.1f}" if "torch_fast_seconds" in row else ""
         gigabytes, teraflops = row["bytes"] / row["seconds"] / 1e9, row["flops"] / row["seconds"] / 1e12
         print(
             f"{case:32s} {what:18s} {row['seconds'] * 1e6:9.1f} us{peer}  {row['floor_seconds'] / row['seconds']:5.0%}"

@@ -20,7 +20,8 @@ SHAPES = [
     (128256, 4096, "f32"), (8192, 28672, "residual"), (72, 264, "16bit"), (960, 576, "16bit"), (1536, 576, "glu"),
     (16, 8, "glu"),
 ]  # fmt: skip
-PROBLEMS = [LinearProblem(*shape) for shape in SHAPES]
+FLOAT8 = [LinearProblem(n, max(k, 16), epilogue, element_bytes=1) for n, k, epilogue in SHAPES]
+PROBLEMS = [LinearProblem(*shape) for shape in SHAPES] + FLOAT8
 
 
 def test_the_target_describes_the_chip():
@@ -69,6 +70,10 @@ PLAIN = LinearProblem(4096, 4096)
         (replace(LARGE, stages=5), PLAIN, 64, "5 stages take"),
         (replace(LARGE, buffers=0), PLAIN, 64, "buffers 1 to 8"),
         (replace(LARGE, group=0), PLAIN, 64, "group must be 1 or more"),
+        (LARGE, replace(PLAIN, element_bytes=1), 64, "elements of 2 bytes, beside a problem of 1"),
+        (replace(LARGE, element_bytes=1), replace(PLAIN, element_bytes=1), 64, "multiple of 16 in 16..160"),
+        (replace(SMALL, element_bytes=1), replace(PLAIN, element_bytes=1), 64, "multiple of 128 up to 512"),
+        (linear_small.Config(256, 64, 128, 2, element_bytes=1), replace(PLAIN, element_bytes=1), 64, "registers"),
     ],
 )
 def test_illegal_schedules_say_why(schedule, problem, tokens, message):
@@ -96,7 +101,7 @@ def test_ranges_cover_every_token_count_once():
         assert following == limit + 1
 
 
-@pytest.mark.parametrize("schedule", [SMALL, LARGE, replace(SMALL, split=2)])
+@pytest.mark.parametrize("schedule", [SMALL, LARGE, replace(SMALL, split=2), replace(LARGE, element_bytes=1)])
 def test_schedules_as_json(schedule):
     assert from_json(json.loads(json.dumps(to_json(schedule)))) == schedule
 

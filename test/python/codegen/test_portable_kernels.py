@@ -139,6 +139,10 @@ llm.kernel @a(%q: tensor<?x4x72xbf16>, %kv: !kv, %batch: !llm.batch)
 }""",
         "multiple of 8",
     ),
+    "8-bit floats": (
+        kernel_cases.linear(64, 64, float8=True)["text"],
+        "the input in bf16 or f16",
+    ),
     "unknown kind": (
         """llm.kernel @m(%x: tensor<?x64xbf16>)
     -> tensor<?x64xbf16> attributes {anchor = "moe"} {

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.util
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -42,7 +43,7 @@ def _compile(context: ir.Context, text: str):
         return compile_kernel(module.body.operations[0], LIMITS)
 
 
-@pytest.mark.parametrize("case", list(kernel_cases.all_cases()), ids=lambda case: case["name"])
+@pytest.mark.parametrize("case", list(kernel_cases.hopper_cases()), ids=lambda case: case["name"])
 def test_assembles(context, case):
     kernel = _compile(context, case["text"])
     assert kernel.name == case["name"]
@@ -71,6 +72,23 @@ def test_tensor_core_instructions_are_used(context):
     assert attention.ir["ptx"].count("wgmma.mma_async") >= 2
 
 
+def test_sums_of_8_bit_floats_are_promoted(context):
+    """Of the multiplies of 32 of K, one in four starts from zero: what it starts goes into a float32 sum."""
+    ptx = _compile(context, kernel_cases.linear(4096, 14336, float8=True)["text"]).ir["ptx"]
+    steps = re.findall(r"setp\.ne\.b32 p, (\d), 0;\s+wgmma\.mma_async\S+\.m64n\d+k32\.f32\.e4m3\.e4m3", ptx)
+    assert steps
+    assert len(steps) == ptx.count("wgmma.mma_async")
+    assert [steps[i : i + 4] for i in range(0, len(steps), 4)] == [["0", "1", "1", "1"]] * (len(steps) // 4)
+
+
+@pytest.mark.parametrize(
+    "case", [kernel_cases.quantized_norm(576), kernel_cases.quantize(770)], ids=lambda c: c["name"]
+)
+def test_rows_are_quantized_where_they_are_made(context, case):
+    ptx = _compile(context, case["text"]).ir["ptx"]
+    assert "cvt.rn.satfinite.e4m3x2.f32" in ptx
+
+
 def test_same_kernel_same_bytes(context):
     text = kernel_cases.norm(576)["text"]
     first, second = _compile(context, text), _compile(context, text)
@@ -87,6 +105,7 @@ def test_ops_carry_the_line_of_their_generator(context):
     assert '"codegen/gpu/norm.py":' in text
 
 
+FLOAT8 = kernel_cases.linear(64, 64, float8=True)["text"]
 REFUSED = {
     "head dimension": (
         """!kv = !llm.kv<heads = 2, head_dim = 80, v_head_dim = 80, block = 64, element = bf16>
@@ -103,7 +122,7 @@ llm.kernel @a(%q: tensor<?x4x80xbf16>, %kv: !kv, %batch: !llm.batch)
   %y = llm.linear %x, %w : tensor<?x64xf32>, tensor<64x64xf32> -> tensor<?x64xf32>
   llm.yield %y : tensor<?x64xf32>
 }""",
-        "16-bit input",
+        "the input in bf16 or f16",
     ),
     "odd K": (
         """llm.kernel @l(%x: tensor<?x60xbf16>, %w: tensor<64x60xbf16>)
@@ -121,6 +140,22 @@ llm.kernel @a(%q: tensor<?x4x80xbf16>, %kv: !kv, %batch: !llm.batch)
   llm.yield %y : tensor<?x32xbf16>
 }""",
         "blocks of 8",
+    ),
+    "scale of the tensor": (
+        FLOAT8.replace("tensor<?x1xf32>", "tensor<f32>"),
+        "one float32 scale for each row of x",
+    ),
+    "no scale of the input": (
+        FLOAT8.replace(" input_scale(%xs : tensor<?x1xf32>)", ""),
+        "row of x, found none",
+    ),
+    "odd K of 8-bit floats": (
+        kernel_cases.linear(64, 56, float8=True)["text"],
+        "multiple of 16",
+    ),
+    "scales of groups": (
+        kernel_cases.quantize(64)["text"].replace("group = 0", "group = 16").replace("?x1xf32", "?x4xf32"),
+        "rows of one length",
     ),
     "unknown kind": (
         """llm.kernel @m(%x: tensor<?x64xbf16>)

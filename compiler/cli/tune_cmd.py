@@ -27,7 +27,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     one.add_argument("models", metavar="MODEL", type=Path, nargs="*",
                      help="Hugging Face folder (a config.json is enough) or .gguf file")  # fmt: skip
     add_option(one, "linear", action="append", default=[], metavar="NxK:EPILOGUE",
-               help="a linear by itself; the epilogue is 16bit, f32, residual or glu")  # fmt: skip
+               help="a linear by itself; the epilogue is 16bit, f32, residual or glu; "
+                    "behind it :f8 for 8-bit floats")  # fmt: skip
     add_option(one, "output", short="o", type=Path, required=True, metavar="FOLDER", help="new folder of candidates")
     add_option(one, "target", default="sm_90", help="what to compile for: sm_90")
     add_option(one, "tokens", type=int, nargs="+", metavar="T",
@@ -40,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_option(one, "output", short="o", type=Path, required=True, metavar="TIMES.json", help="file of times to write")
     add_option(one, "tokens", type=int, nargs="+", default=[], metavar="T", help="only these token counts")
     add_option(one, "rounds", type=int, default=5, help="measurements of each candidate; the median counts")
-    add_option(one, "torch", action="store_true", help="time torch.matmul in the same rounds")
+    add_option(one, "torch", action="store_true", help="time torch's product in the same rounds")
     add_option(one, "device", type=int, default=0, help="number of the GPU")
 
     one = add("table", "pick the fastest schedules out of files of times")

@@ -52,7 +52,10 @@ def compile_candidates(
                     built.append({**row, "tokens": counts})
                 advance(1)
             count += len(built)
-            rows.append({"n": problem.n, "k": problem.k, "epilogue": problem.epilogue, "candidates": built})
+            fields = {
+                "n": problem.n, "k": problem.k, "epilogue": problem.epilogue, "element_bytes": problem.element_bytes,
+            }  # fmt: skip
+            rows.append({"name": name_of(problem), **fields, "candidates": built})
     head = {"format": FORMAT, "arch": HOPPER.arch, "llmc": llmc.__version__, "commit": _commit()}
     (folder / CANDIDATES).write_text(json.dumps({**head, "problems": rows}, indent=1) + "\n", encoding="utf-8")
     return count
@@ -76,15 +79,15 @@ def _compile(problem: LinearProblem, schedule: Schedule, chip: Any, folder: Path
     from llmc.codegen.sm90 import linear_large, linear_schedule, linear_small
     from llmc.dialects import register
 
-    name = f"linear_{problem.n}x{problem.k}_{problem.epilogue}_{number}"
+    suffix = f"_{number}"
     with register(ir.Context()), ir.Location.unknown():
         module = ir.Module.parse(kernel_text(problem))
         op = module.body.operations[0]
-        suffix = f"_{number}"
         if isinstance(schedule, linear_small.Config):
             kernel, grid, arguments = linear_small.build(op, schedule, suffix, chip)
         else:
             kernel, grid, arguments = linear_large.build(op, schedule, suffix, chip)
+        name = kernel.name
         try:
             entry = lower(kernel, name).entry
         except InternalError as error:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,20 +11,25 @@ from llmc.errors import OptionError, TargetError
 if TYPE_CHECKING:
     from llmc.codegen.sm90.linear_schedule import LinearProblem
 
-_NAME = re.compile(r"(\d+)x(\d+):(\w+)")
+_NAME = re.compile(r"(\d+)x(\d+):(\w+)(:f8)?")
 
 
 def parse(text: str) -> LinearProblem:
-    """`NxK:EPILOGUE`, as in `4096x14336:residual`. Raises OptionError."""
+    """`NxK:EPILOGUE`, as in `4096x14336:residual`; `:f8` behind it for 8-bit floats. Raises OptionError."""
     from llmc.codegen.sm90.linear_schedule import EPILOGUES, LinearProblem
 
     match = _NAME.fullmatch(text)
     if match is None or match[3] not in EPILOGUES:
-        raise OptionError(f"--linear {text}: expected NxK:EPILOGUE with one of {', '.join(EPILOGUES)}")
-    n, k = int(match[1]), int(match[2])
-    if not n or not k or k % 8 or (match[3] == "glu" and n % 16):
-        raise OptionError(f"--linear {text}: expected a K of a multiple of 8, and for glu an N of a multiple of 16")
-    return LinearProblem(n, k, match[3])
+        raise OptionError(
+            f"--linear {text}: expected NxK:EPILOGUE or NxK:EPILOGUE:f8 with one of {', '.join(EPILOGUES)}"
+        )
+    n, k, element_bytes = int(match[1]), int(match[2]), 1 if match[4] else 2
+    whole = 16 // element_bytes
+    if not n or not k or k % whole or (match[3] == "glu" and n % 16):
+        raise OptionError(
+            f"--linear {text}: expected a K of a multiple of {whole}, and for glu an N of a multiple of 16"
+        )
+    return LinearProblem(n, k, match[3], element_bytes=element_bytes)
 
 
 def of_model(model: Path, target: str) -> list[LinearProblem]:
@@ -59,27 +63,35 @@ def check_target(name: str) -> None:
 
 
 def name_of(problem: LinearProblem) -> str:
-    return f"{problem.n}x{problem.k}:{problem.epilogue}"
+    return f"{problem.n}x{problem.k}:{problem.epilogue}" + (":f8" if problem.element_bytes == 1 else "")
 
 
 def kernel_text(problem: LinearProblem) -> str:
-    """The canonical `llm.kernel` of a problem: bf16 operands, and nothing but its epilogue."""
+    """The canonical `llm.kernel` of a problem: nothing but its epilogue.
+
+    Operands: x, w; of 8-bit floats the scales of w and of x; the residual.
+    """
     n, k, kind = problem.n, problem.k, problem.epilogue
-    x, w = f"tensor<?x{k}xbf16>", f"tensor<{n}x{k}xbf16>"
-    wide = f"tensor<?x{n}xf32>"
+    dtype, suffix = ("f8E4M3FN", "_f8") if problem.element_bytes == 1 else ("bf16", "")
+    x, w = f"tensor<?x{k}x{dtype}>", f"tensor<{n}x{k}x{dtype}>"
+    wide, of_w, of_x = f"tensor<?x{n}xf32>", f"tensor<{n}x1xf32>", "tensor<?x1xf32>"
     out = {"16bit": f"tensor<?x{n}xbf16>", "glu": f"tensor<?x{n // 2}xbf16>"}.get(kind, wide)
-    residual = f", %h: {wide}" if kind == "residual" else ""
-    lines: Iterable[str] = [f"  %r = llm.linear %x, %w : {x}, {w} -> {out}"]
+    arguments, multiply = [f"%x: {x}", f"%w: {w}"], "llm.linear %x, %w"
+    if problem.element_bytes == 1:
+        arguments += [f"%ws: {of_w}", f"%xs: {of_x}"]
+        multiply = f"llm.scaled_linear %x, %w weight_scale(%ws : {of_w}) input_scale(%xs : {of_x})"
     if kind == "residual":
-        lines = [f"  %y = llm.linear %x, %w : {x}, {w} -> {wide}", f"  %r = arith.addf %h, %y : {wide}"]
-    if kind == "glu":
+        arguments.append(f"%h: {wide}")
+        lines = [f"  %y = {multiply} : {x}, {w} -> {wide}", f"  %r = arith.addf %h, %y : {wide}"]
+    elif kind == "glu":
         lines = [
-            f"  %y = llm.linear %x, %w : {x}, {w} -> {wide}",
+            f"  %y = {multiply} : {x}, {w} -> {wide}",
             f"  %r = llm.packed_glu silu interleaved %y {{block = 8 : i64}} : {wide} -> {out}",
         ]
+    else:
+        lines = [f"  %r = {multiply} : {x}, {w} -> {out}"]
     body = "\n".join(lines)
-    name = f"linear_{n}x{k}_{kind}"
     return (
-        f'llm.kernel @{name}(%x: {x}, %w: {w}{residual}) -> ({out}) attributes {{anchor = "linear"}} {{\n'
-        f"{body}\n  llm.yield %r : {out}\n}}\n"
+        f"llm.kernel @linear_{n}x{k}_{kind}{suffix}({', '.join(arguments)}) -> ({out}) "
+        f'attributes {{anchor = "linear"}} {{\n{body}\n  llm.yield %r : {out}\n}}\n'
     )

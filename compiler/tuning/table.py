@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from llmc.codegen.sm90.linear_schedule import LinearProblem, Schedule, from_json
-from llmc.codegen.sm90.schedule_table import Entry, ScheduleTable
+from llmc.codegen.sm90.schedule_table import Entry, ScheduleTable, order
 from llmc.errors import CompileError
 
 FORMAT = 1
@@ -45,7 +45,9 @@ def make_table(reports: Sequence[dict[str, Any]]) -> ScheduleTable:
     last_run: dict[LinearProblem, int] = {}
     for number, report in enumerate(reports):
         for fields in report["problems"]:
-            problem = LinearProblem(fields["n"], fields["k"], fields["epilogue"])
+            problem = LinearProblem(
+                fields["n"], fields["k"], fields["epilogue"], element_bytes=fields.get("element_bytes", 2)
+            )
             last_run[problem] = number
             schedules = [from_json(s) for s in fields["schedules"]]
             for row in fields["times"]:
@@ -58,7 +60,7 @@ def make_table(reports: Sequence[dict[str, Any]]) -> ScheduleTable:
     missing = [p for p in last_run if p not in found]
     if missing:
         raise CompileError(f"no correct candidate was timed for {', '.join(map(str, missing))}")
-    entries.sort(key=lambda e: (e.problem.k, e.problem.n, e.problem.epilogue))
+    entries.sort(key=lambda e: order(e.problem))
     return ScheduleTable(archs[0], tuple(runs), tuple(entries))
 
 

@@ -25,6 +25,8 @@ COPIES_BYTES = 1.2e9
 """Weights that one graph of few tokens goes over: many times the L2."""
 BF16_ERROR = 3e-3
 """Relative error of a result stored in bf16: its rounding gives 1.7e-3."""
+FLOAT8_ERROR = 1e-3
+"""Relative error of a sum of products of 8-bit floats, of which tensor cores keep some 14 bits."""
 
 
 class Problem:
@@ -34,10 +36,13 @@ class Problem:
         self.tokens, self.kind = tokens, fields["epilogue"]
         n, k = fields["n"], fields["k"]
         self.k = k
+        self.float8 = fields.get("element_bytes", 2) == 1
+        dtype = torch.float8_e4m3fn if self.float8 else torch.bfloat16
         # Rows past the step's are garbage in an engine.
-        self.x = torch.full((max_tokens, k), float("nan"), device="cuda", dtype=torch.bfloat16)
-        self.x[:tokens] = torch.randn(tokens, k, device="cuda")
-        self.w = torch.randn(n, k, device="cuda", dtype=torch.bfloat16)
+        self.x = torch.full((max_tokens, k), float("nan"), device="cuda").to(dtype)
+        self.x[:tokens] = torch.randn(tokens, k, device="cuda").to(dtype)
+        self.w = torch.randn(n, k, device="cuda").to(dtype)
+        self.scales = [torch.rand(rows, 1, device="cuda") + 0.5 for rows in (n, max_tokens)] if self.float8 else []
         wide = self.kind in ("f32", "residual")
         columns = n // 2 if self.kind == "glu" else n
         self.out = torch.empty(max_tokens, columns, device="cuda", dtype=torch.float32 if wide else torch.bfloat16)
@@ -54,7 +59,7 @@ class Problem:
         def address(argument: Mapping[str, Any]) -> int:
             if "result" in argument:
                 return self.out.data_ptr()
-            return [self.x, self.w, self.out][argument["operand"]].data_ptr()
+            return [self.x, self.w, *self.scales, self.out][argument["operand"]].data_ptr()
 
         file = launch["cubin"]
         if file not in cache:
@@ -62,11 +67,17 @@ class Problem:
         return cache[file].bind(launch["grid"], launch["args"], address, self.sizes)
 
     def torch_call(self, out: torch.Tensor) -> Callable[[], Any]:
-        return lambda: torch.matmul(self.x[: self.tokens], self.w.t(), out=out)
+        x = self.x[: self.tokens]
+        if not self.float8:
+            return lambda: torch.matmul(x, self.w.t(), out=out)
+        of_w, of_x = self.scales[0].t(), self.scales[1][: self.tokens]
+        return lambda: torch._scaled_mm(x, self.w.t(), of_x, of_w, out_dtype=out.dtype, out=out)
 
     def reference(self) -> torch.Tensor:
         """[tokens, columns] in float32."""
         ref = self.x[: self.tokens].float() @ self.w.float().t()
+        if self.float8:
+            ref *= self.scales[1][: self.tokens] * self.scales[0].t()
         if self.residual is not None:
             ref += self.residual
         if self.kind == "glu":
@@ -78,7 +89,9 @@ class Problem:
     @property
     def limit(self) -> float:
         """Float32 sums of tensor cores truncate where the reference rounds: 1.1e-9 K was measured on an H200."""
-        return 2e-9 * self.k + 1e-6 if self.out.dtype == torch.float32 else BF16_ERROR
+        if self.out.dtype != torch.float32:
+            return BF16_ERROR
+        return FLOAT8_ERROR if self.float8 else 2e-9 * self.k + 1e-6
 
     def error(self, reference: torch.Tensor) -> float:
         """||result - reference|| / ||reference||; infinite where an element is not finite."""
@@ -130,8 +143,8 @@ def time_candidates(
 ) -> dict[str, Any]:
     """Times every candidate of a folder.
 
-    tokens: only these token counts; empty: all that candidates were made for. torch_too: torch.matmul of the same
-    operands in the same rounds (its result is bf16, without epilogue). keep: called with the report so far after
+    tokens: only these token counts; empty: all that candidates were made for. torch_too: torch's product of the
+    same operands in the same rounds (its result is bf16, without epilogue). keep: called with the report so far after
     each problem. Returns the report: the run, and for each problem its checks and its times in microseconds by
     token count, candidates in the order of candidates.json. A wrong candidate is reported and not timed.
     """
@@ -142,7 +155,7 @@ def time_candidates(
     report: dict[str, Any] = {"format": FORMAT, "arch": made["arch"], "run": run, "problems": []}
     cache: dict[str, Kernel] = {}
     for fields in made["problems"]:
-        name = f"{fields['n']}x{fields['k']}:{fields['epilogue']}"
+        name = fields["name"]
         candidates = fields["candidates"]
         counts = sorted({t for c in candidates for t in c["tokens"] if not tokens or t in tokens})
         checks = _check(folder, fields, counts, cache)
@@ -161,7 +174,7 @@ def time_candidates(
             peer = f", torch {row['torch_us']:.1f}" if torch_too else ""
             log(f"{name:24s} T={count:<6d} {row['us'][best]:9.1f} us{peer}  {_short(candidates[int(best)])}")
         report["problems"].append(
-            {"n": fields["n"], "k": fields["k"], "epilogue": fields["epilogue"],
+            {**{key: value for key, value in fields.items() if key != "candidates"},
              "schedules": [c["schedule"] for c in candidates], "checks": checks, "times": times}
         )  # fmt: skip
         keep(report)
@@ -210,7 +223,7 @@ def _time(
     torch_too: bool,
     cache: dict[str, Kernel],
 ) -> dict[str, Any]:
-    weight_bytes = fields["n"] * fields["k"] * 2
+    weight_bytes = fields["n"] * fields["k"] * fields.get("element_bytes", 2)
     copies = max(2, min(64, int(COPIES_BYTES / weight_bytes) + 1)) if tokens <= 512 else 2 if tokens <= 4096 else 1
     # Maps of activations are as long as the engine's: boxes that reach past a tensor are slow.
     problems = [Problem(fields, tokens, max(tokens, 512)) for _ in range(copies)]

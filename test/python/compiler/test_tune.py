@@ -12,7 +12,7 @@ from support.tiny_llama import save_config
 from llmc.codegen.sm90 import linear_large, linear_small, schedule_table
 from llmc.codegen.sm90.linear_schedule import LinearProblem, to_json
 from llmc.compiler.cli import main
-from llmc.compiler.tuning.problems import kernel_text, parse
+from llmc.compiler.tuning.problems import kernel_text, name_of, parse
 from llmc.compiler.tuning.table import make_table
 from llmc.errors import CompileError
 
@@ -53,17 +53,19 @@ def test_linears_of_a_model(tmp_path):
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("element_bytes", [1, 2])
 @pytest.mark.parametrize("kind", ["16bit", "f32", "residual", "glu"])
-def test_canonical_kernels_are_of_their_kind(kind):
+def test_canonical_kernels_are_of_their_kind(kind, element_bytes):
     from llmc.codegen.gpu.body import Body
     from llmc.codegen.gpu.linear_body import LinearBody
     from llmc.dialects import register
 
-    problem = LinearProblem(256, 128, kind)
+    problem = LinearProblem(256, 128, kind, element_bytes=element_bytes)
     with register(ir.Context()), ir.Location.unknown():
         module = ir.Module.parse(kernel_text(problem))
         assert LinearProblem.of(LinearBody(Body(module.body.operations[0]))) == problem
-    assert parse(f"256x128:{kind}") == problem
+    assert name_of(problem) == f"256x128:{kind}" + (":f8" if element_bytes == 1 else "")
+    assert parse(name_of(problem)) == problem
 
 
 @pytest.mark.parametrize(
@@ -73,6 +75,7 @@ def test_canonical_kernels_are_of_their_kind(kind):
         (["compile", "--linear", "12", "-o", "f"], "expected NxK:EPILOGUE"),
         (["compile", "--linear", "64x64:tanh", "-o", "f"], "one of 16bit, f32, residual, glu"),
         (["compile", "--linear", "64x60:f32", "-o", "f"], "multiple of 8"),
+        (["compile", "--linear", "64x72:f32:f8", "-o", "f"], "multiple of 16"),
         (["compile", "--linear", "24x64:glu", "-o", "f"], "multiple of 16"),
         (["compile", "--linear", "64x64:f32", "--tokens", "0", "-o", "f"], "--tokens takes numbers of 1 or more"),
         (["compile", "--linear", "64x64:f32", "--target", "host", "-o", "f"], "expected sm_90"),

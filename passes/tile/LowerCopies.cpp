@@ -132,11 +132,9 @@ struct FillPattern : TilePattern<ProduceOp> {
     if (op.getMeet())
       e.blockBarrier();
     RingType ring = op.getRing().getType();
-    Value data = stageAddress(e, ring, adaptor.getRing(), adaptor.getStage());
     IRMapping mapping;
-    for (BlockArgument slot : op.getBody().getArguments())
-      mapping.map(slot,
-                  e.offset(data, ring.getSlotOffset(slot.getArgNumber())));
+    mapping.map(op.getBody().getArguments(),
+                slotAddresses(e, ring, adaptor.getRing(), adaptor.getStage()));
     auto remap = [&](Value v) {
       Value inside = mapping.lookupOrNull(v);
       return inside ? inside : rewriter.getRemappedValue(v);
@@ -178,11 +176,8 @@ struct TakePattern : TilePattern<AcquireOp> {
       e.blockBarrier();
     }
     RingType ring = op.getRing().getType();
-    Value data = stageAddress(e, ring, adaptor.getRing(), adaptor.getStage());
-    SmallVector<Value> tiles;
-    for (unsigned slot = 0; slot < ring.getSlots().size(); ++slot)
-      tiles.push_back(e.offset(data, ring.getSlotOffset(slot)));
-    rewriter.replaceOp(op, tiles);
+    rewriter.replaceOp(
+        op, slotAddresses(e, ring, adaptor.getRing(), adaptor.getStage()));
     return success();
   }
 };

@@ -82,11 +82,9 @@ struct ProducePattern : TilePattern<ProduceOp> {
           rewriter, op.getLoc(), Type(), full, e.i32(*op.getBytes()),
           NVVM::MemScopeKind::CTA, false, Value());
     }
-    Value data = stageAddress(e, ring, base, stage);
     IRMapping mapping;
-    for (BlockArgument slot : op.getBody().getArguments())
-      mapping.map(slot,
-                  e.offset(data, ring.getSlotOffset(slot.getArgNumber())));
+    mapping.map(op.getBody().getArguments(),
+                slotAddresses(e, ring, base, stage));
     for (Operation &inner : op.getBody().front().without_terminator()) {
       auto remap = [&](Value v) {
         Value inside = mapping.lookupOrNull(v);
@@ -137,11 +135,8 @@ struct AcquirePattern : TilePattern<AcquireOp> {
     RingType ring = op.getRing().getType();
     waitFor(e, fullBarrier(e, ring, adaptor.getRing(), adaptor.getStage()),
             adaptor.getPhase());
-    Value data = stageAddress(e, ring, adaptor.getRing(), adaptor.getStage());
-    SmallVector<Value> tiles;
-    for (unsigned slot = 0; slot < ring.getSlots().size(); ++slot)
-      tiles.push_back(e.offset(data, ring.getSlotOffset(slot)));
-    rewriter.replaceOp(op, tiles);
+    rewriter.replaceOp(
+        op, slotAddresses(e, ring, adaptor.getRing(), adaptor.getStage()));
     return success();
   }
 };

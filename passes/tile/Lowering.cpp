@@ -114,10 +114,15 @@ void Emitter::when(Value condition, llvm::function_ref<void(Emitter &)> body) {
 // Rings
 //===----------------------------------------------------------------------===//
 
-Value llmc::tile::stageAddress(Emitter &e, RingType type, Value ring,
-                               Value stage) {
-  return e.offset(ring, e.mul(stage, type.getStageBytes()));
+SmallVector<Value> llmc::tile::slotAddresses(Emitter &e, RingType type,
+                                             Value ring, Value stage) {
+  Value data = e.offset(ring, e.mul(stage, type.getStageBytes()));
+  SmallVector<Value> slots;
+  for (unsigned slot = 0; slot < type.getSlots().size(); ++slot)
+    slots.push_back(e.offset(data, type.getSlotOffset(slot)));
+  return slots;
 }
+
 Value llmc::tile::fullBarrier(Emitter &e, RingType type, Value ring,
                               Value stage) {
   return e.offset(e.offset(ring, type.getStages() * type.getStageBytes()),

@@ -78,9 +78,10 @@ public:
   mlir::Location loc;
 };
 
-/// Ring and barriers: stage `s` of a ring that starts at `ring`.
-mlir::Value stageAddress(Emitter &e, RingType type, mlir::Value ring,
-                         mlir::Value stage);
+/// Stage `stage` of a ring that starts at `ring`: where its slots lie, and its
+/// barriers.
+llvm::SmallVector<mlir::Value>
+slotAddresses(Emitter &e, RingType type, mlir::Value ring, mlir::Value stage);
 mlir::Value fullBarrier(Emitter &e, RingType type, mlir::Value ring,
                         mlir::Value stage);
 mlir::Value emptyBarrier(Emitter &e, RingType type, mlir::Value ring,

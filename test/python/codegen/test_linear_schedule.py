@@ -165,6 +165,7 @@ def test_a_near_entry_decides_where_the_model_sees_no_better_one(table):
     "problem",
     [
         LinearProblem(4096, 4096, "16bit"),  # another epilogue
+        LinearProblem(4096, 4096, "residual", element_bytes=1),  # other operands
         LinearProblem(8192, 4096, "residual"),  # too far
         LinearProblem(4096, 4096, "residual", group=48),  # illegal there
     ],
@@ -176,8 +177,14 @@ def test_else_the_cost_model_decides(table, problem):
 
 def test_tables_go_through_files(table, tmp_path):
     path = tmp_path / "table.json"
-    path.write_text(table.to_json())
-    assert load(path) == table
+    narrow = linear_large.deepest(128, 128, element_bytes=1)
+    entry = Entry(LinearProblem(4096, 4096, "residual", element_bytes=1), ((4096, narrow, 100.0),), 0)
+    both = table.merged(ScheduleTable("sm_90a", ({"device": "another GPU"},), (entry,)))
+    assert len(both.entries) == 2
+    path.write_text(both.to_json())
+    assert load(path) == both
+    assert load(path).choose(entry.problem, 4096) == narrow
+    assert load(path).choose(table.entries[0].problem, 4096) == LARGE
 
 
 def test_new_entries_replace_old_ones(table):

@@ -41,6 +41,8 @@ void bind_load_options(nb::module_ &m) {
   c.def_rw("trace_file", &LoadOptions::trace_file, nb::arg().none());
   field<bool>(c, "cuda_graphs", &Options::cuda_graphs);
   field<bool>(c, "enable_block_reuse", &Options::enable_block_reuse);
+  field<bool>(c, "enable_partial_reuse", &Options::enable_partial_reuse);
+  field<int64_t>(c, "host_memory_bytes", &Options::host_memory_bytes);
   field<bool>(c, "overlap", &Options::overlap);
   field<int>(c, "max_waiting", &Options::max_waiting);
 }

@@ -221,6 +221,12 @@ public:
     out["num_deadlines_missed"] = stats.num_deadlines_missed;
     out["num_failed_steps"] = stats.num_failed_steps;
     out["consecutive_failed_steps"] = stats.consecutive_failed_steps;
+    out["num_partially_reused_tokens"] = stats.num_partially_reused_tokens;
+    out["num_forks"] = stats.num_forks;
+    out["host_blocks_used"] = stats.host_blocks_used;
+    out["host_blocks_total"] = stats.host_blocks_total;
+    out["num_blocks_swapped_out"] = stats.num_blocks_swapped_out;
+    out["num_blocks_swapped_in"] = stats.num_blocks_swapped_in;
     return out;
   }
 
@@ -249,17 +255,31 @@ public:
     return out;
   }
 
-  std::unique_ptr<Request> submit(Ids prompt, PyMailbox &mailbox, int64_t key,
-                                  const SamplingOptions &options) {
-    auto subscription = std::make_unique<Subscription>(
-        Subscription{mailbox.mailbox, key, options.callbacks()});
-    SamplingArrays arrays(options, subscription->callbacks.get());
-    llmc_request *request = nullptr;
-    check(llmc_engine_submit(engine_, prompt.data(), prompt.size(),
-                             arrays.params(), Subscription::deliver,
-                             subscription.get(), &request));
-    subscription.release(); // freed by its last delivery
-    return std::make_unique<Request>(request);
+  // One request for each of `options`, under keys that follow each other.
+  std::vector<std::unique_ptr<Request>>
+  submit(Ids prompt, PyMailbox &mailbox, int64_t first_key,
+         const std::vector<const SamplingOptions *> &options) {
+    std::vector<std::unique_ptr<Subscription>> subscriptions;
+    std::vector<SamplingArrays> arrays; // keep what params point to
+    std::vector<llmc_sampling_params> params;
+    std::vector<void *> users;
+    for (const SamplingOptions *one : options) {
+      subscriptions.push_back(std::make_unique<Subscription>(
+          Subscription{mailbox.mailbox, first_key++, one->callbacks()}));
+      users.push_back(subscriptions.back().get());
+      arrays.emplace_back(*one, subscriptions.back()->callbacks.get());
+      params.push_back(*arrays.back().params());
+    }
+    std::vector<llmc_request *> requests(options.size());
+    check(llmc_engine_submit_forks(
+        engine_, prompt.data(), prompt.size(), params.data(), params.size(),
+        Subscription::deliver, users.data(), requests.data()));
+    for (auto &subscription : subscriptions)
+      subscription.release(); // freed by its last delivery
+    std::vector<std::unique_ptr<Request>> handles;
+    for (llmc_request *request : requests)
+      handles.push_back(std::make_unique<Request>(request));
+    return handles;
   }
 
   nb::ndarray<nb::numpy, float, nb::ndim<2>>
@@ -390,7 +410,7 @@ NB_MODULE(_runtime, m) {
       .def("stats", &Engine::stats)
       .def("histograms", &Engine::histograms)
       .def("health", &Engine::health)
-      .def("submit", &Engine::submit, "prompt"_a, "mailbox"_a, "key"_a,
+      .def("submit", &Engine::submit, "prompt"_a, "mailbox"_a, "first_key"_a,
            "options"_a)
       .def("forward", &Engine::forward, "tokens"_a, "lengths"_a,
            "rows"_a = nb::none(), "num_rows"_a = nb::none(),

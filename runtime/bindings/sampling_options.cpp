@@ -124,6 +124,7 @@ void bind_sampling_options(nb::module_ &m) {
   value("priority", &llmc_sampling_params::priority);
   value("timeout", &llmc_sampling_params::timeout_seconds);
   value("cache_salt", &llmc_sampling_params::cache_salt);
+  value("retention_priority", &llmc_sampling_params::retention_priority);
   options.def_prop_rw(
       "seed",
       [](const Options &self) {

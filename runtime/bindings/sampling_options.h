@@ -41,6 +41,9 @@ struct SamplingOptions {
 class SamplingArrays {
 public:
   SamplingArrays(const SamplingOptions &options, Callbacks *callbacks);
+  // A move keeps the arrays where they are, a copy would not.
+  SamplingArrays(SamplingArrays &&) = default;
+  SamplingArrays(const SamplingArrays &) = delete;
   const llmc_sampling_params *params() const { return &params_; }
 
 private:

@@ -39,6 +39,8 @@ class LoadOptions:
     cuda_library: str | None
     cuda_graphs: bool
     enable_block_reuse: bool
+    enable_partial_reuse: bool
+    host_memory_bytes: int
     overlap: bool
     trace_file: str | None
     stall_seconds: float
@@ -63,6 +65,7 @@ class SamplingOptions:
     priority: int
     timeout: float
     cache_salt: int
+    retention_priority: int
     stop_token_ids: list[int]
     allowed_token_ids: list[int]
     logit_bias: list[tuple[int, float]]
@@ -90,9 +93,9 @@ class Engine:
         self,
         prompt: npt.NDArray[np.int32],
         mailbox: Mailbox,
-        key: int,
-        options: SamplingOptions,
-    ) -> Request: ...
+        first_key: int,
+        options: list[SamplingOptions],
+    ) -> list[Request]: ...
     def forward(
         self,
         tokens: npt.NDArray[np.int32],

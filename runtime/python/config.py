@@ -17,6 +17,11 @@ class KvCacheConfig:
     free_memory_fraction: float | None = None
     #: Share KV blocks of equal beginnings and keep them until others need the room.
     enable_block_reuse: bool = True
+    #: Copy a block of which only the beginning is the same; needs enable_block_reuse.
+    enable_partial_reuse: bool = True
+    #: Bytes of host memory where preempted requests keep their KV blocks instead of computing them again; needs the
+    #: policy max_utilization. When it is full they are computed again.
+    host_memory: int | None = None
     #: TensorRT-LLM's name of free_memory_fraction; set one of the two.
     free_gpu_memory_fraction: float | None = None
 
@@ -39,7 +44,7 @@ class SchedulerConfig:
     max_batch_size: int | None = None
     max_num_tokens: int | None = None
     #: guaranteed_no_evict starts a request only when its worst case fits beside the others;
-    #: max_utilization starts it when its prompt fits, and recomputes the last one when the pool is full;
+    #: max_utilization starts it when its prompt fits, and preempts the last one when the pool is full;
     #: static_batch starts requests together and lets nobody join (for comparisons).
     policy: Literal["guaranteed_no_evict", "max_utilization", "static_batch"] = "guaranteed_no_evict"
     #: Requests that may wait before further ones are refused; None: no limit.

@@ -205,7 +205,7 @@ class Engine:
         options.priority = priority
         options.timeout = timeout or 0.0
         options.cache_salt = _salt(prompt)
-        request = self._native.submit(_int32(ids), mailbox, key, options)
+        [request] = self._native.submit(_int32(ids), mailbox, key, [options])
         return RequestState(request, str(next(self._request_ids)), text, ids, params, tokenizer, guards)
 
     def with_grammar(self, params: SamplingParams) -> SamplingParams:

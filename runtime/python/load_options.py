@@ -32,6 +32,8 @@ def load_options(
     options.kv_cache_bytes = kv.max_bytes or 0
     options.free_memory_fraction = kv.fraction or 0.0
     options.enable_block_reuse = kv.enable_block_reuse
+    options.enable_partial_reuse = kv.enable_partial_reuse
+    options.host_memory_bytes = kv.host_memory or 0
     options.max_waiting = scheduler.max_waiting or 0
     options.max_batch_size = scheduler.max_batch_size or 0
     options.max_num_tokens = scheduler.max_num_tokens or 0

@@ -11,7 +11,7 @@ from llmc.runtime.tokenizer import Tokenizer
 
 _SAME = (
     "max_tokens", "min_tokens", "temperature", "top_p", "top_k", "min_p", "seed", "ignore_eos", "repetition_penalty",
-    "presence_penalty", "frequency_penalty", "no_repeat_ngram_size",
+    "presence_penalty", "frequency_penalty", "no_repeat_ngram_size", "retention_priority",
 )  # fmt: skip
 
 

@@ -46,6 +46,8 @@ class SamplingParams:
     bad_words: Sequence[str | Sequence[int]] | None = None
     allowed_token_ids: Sequence[int] | None = None  #: nothing else comes
     structured_outputs: StructuredOutputs | None = None  #: a grammar that the output follows
+    #: 0 to 100: of the KV blocks that can be reused, those of lower priority make room first, then the oldest ones.
+    retention_priority: int = 35
     #: Called by the engine's own thread between two steps: they must be quick and must not call the engine.
     token_mask: TokenMask | None = None
     logits_processor: LogitsProcessor | None = None

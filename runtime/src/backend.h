@@ -80,6 +80,14 @@ public:
   virtual void finish_uploads() = 0;
   virtual StepBlock allocate_step_block(size_t bytes) = 0;
 
+  // Host memory that copies go to and come from at full speed.
+  // LLMC_OUT_OF_MEMORY with numbers.
+  virtual uint64_t allocate_host(size_t bytes, const char *what) = 0;
+
+  // Copies after the steps so far and before those to come, in order.
+  enum class CopyKind { OnDevice, ToHost, ToDevice };
+  virtual void copy(CopyKind kind, const DeviceCopy &copy) = 0;
+
   // Fills memory before the steps to come.
   virtual void fill(uint64_t address, size_t bytes, unsigned char value) = 0;
 

@@ -2,6 +2,7 @@
 // What one step computes: some next tokens of some sequences, and the rows
 // whose logits are wanted.
 
+#include "block_copy.h"
 #include "sampling_params.h"
 #include "sequence.h"
 
@@ -36,6 +37,7 @@ struct LogitRow {
 struct Batch {
   std::vector<BatchEntry> entries;
   std::vector<LogitRow> logit_rows;
+  std::vector<BlockCopy> copies; // before its launches, in order
   int num_tokens = 0;
   int slot = 0;            // 0 or 1: where the step's output goes
   bool needs_host = false; // see needs_host() of sampling parameters
@@ -44,6 +46,7 @@ struct Batch {
   void clear() {
     entries.clear();
     logit_rows.clear();
+    copies.clear();
     num_tokens = 0;
     needs_host = false;
   }

@@ -9,18 +9,31 @@ namespace llmc {
 BlockPool::BlockPool(int num_blocks)
     : references_(static_cast<size_t>(num_blocks), 0),
       cached_(static_cast<size_t>(num_blocks), 0),
-      links_(static_cast<size_t>(num_blocks)) {
+      links_(static_cast<size_t>(num_blocks) + kMaxRetention + 1) {
+  for (int retention = 0; retention <= kMaxRetention; ++retention)
+    link(ring(retention)) = {ring(retention), ring(retention)};
   empty_.reserve(static_cast<size_t>(num_blocks));
   for (BlockId block = num_blocks - 1; block >= 1; --block)
     empty_.push_back(block);
 }
 
 void BlockPool::append_idle(BlockId block) {
-  BlockId last = link(0).older;
-  link(block) = {.older = last, .newer = 0};
+  BlockId anchor = ring(retention(block)), last = link(anchor).older;
+  link(block) = {.older = last, .newer = anchor};
   link(last).newer = block;
-  link(0).older = block;
+  link(anchor).older = block;
   ++num_idle_;
+}
+
+// Only while there are idle blocks.
+BlockId BlockPool::first_to_evict() const {
+  int retention = 0;
+  auto oldest = [&] {
+    return links_[static_cast<size_t>(ring(retention))].newer;
+  };
+  while (oldest() == ring(retention))
+    ++retention;
+  return oldest();
 }
 
 void BlockPool::remove_idle(BlockId block) {
@@ -36,7 +49,7 @@ std::optional<BlockId> BlockPool::allocate() {
     block = empty_.back();
     empty_.pop_back();
   } else if (num_idle_ > 0) {
-    block = link(0).newer;
+    block = first_to_evict();
     remove_idle(block);
     cached_[static_cast<size_t>(block)] = 0;
     ++num_evictions_;
@@ -68,15 +81,16 @@ void BlockPool::release(BlockId block) {
     empty_.push_back(block);
 }
 
-void BlockPool::set_cached(BlockId block) {
+void BlockPool::set_cached(BlockId block, int retention) {
   if (block == 0 || references_.at(static_cast<size_t>(block)) == 0)
     fail(LLMC_INTERNAL, "KV block ", block, " is cached while free");
-  cached_[static_cast<size_t>(block)] = 1;
+  uint8_t &cached = cached_[static_cast<size_t>(block)];
+  cached = std::max(cached, static_cast<uint8_t>(retention + 1));
 }
 
 void BlockPool::clear_cached() {
   while (num_idle_ > 0) {
-    BlockId block = link(0).newer;
+    BlockId block = first_to_evict();
     remove_idle(block);
     empty_.push_back(block);
   }
@@ -95,9 +109,15 @@ void BlockPool::check() const {
   for (BlockId block : empty_)
     visit(block, false);
   int idle = 0;
-  for (BlockId block = links_[0].newer; block != 0;
-       block = links_[static_cast<size_t>(block)].newer, ++idle)
-    visit(block, true);
+  for (int one = 0; one <= kMaxRetention; ++one)
+    for (BlockId block = links_[static_cast<size_t>(ring(one))].newer;
+         block != ring(one);
+         block = links_[static_cast<size_t>(block)].newer, ++idle) {
+      visit(block, true);
+      if (retention(block) != one)
+        fail(LLMC_INTERNAL, "KV block ", block, " of retention priority ",
+             retention(block), " waits among those of ", one);
+    }
   int unused = 0;
   for (size_t i = 1; i < references_.size(); ++i)
     unused += references_[i] == 0;

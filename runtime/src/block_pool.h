@@ -3,8 +3,9 @@
 //
 // A block is in one of three states: used (references > 0), idle (no reference,
 // but its contents are known to the prefix cache and may be asked for again) or
-// empty. New blocks are taken from the empty ones, then from the idle ones,
-// least recently used first. Both count as free.
+// empty. New blocks are taken from the empty ones, then from the idle ones:
+// those of the lowest retention priority first, and of these the least recently
+// used. Both count as free.
 
 #include <cstdint>
 #include <optional>
@@ -13,6 +14,9 @@
 namespace llmc {
 
 using BlockId = int32_t;
+
+inline constexpr int kMaxRetention = 100; // 0 (evicted first) .. 100
+inline constexpr int kDefaultRetention = 35;
 
 class BlockPool {
 public:
@@ -24,8 +28,9 @@ public:
   void retain(BlockId block);  // of a used or an idle block
   void release(BlockId block); // idle or empty when its last reference goes
 
-  // Its contents are worth keeping after the last reference.
-  void set_cached(BlockId block);
+  // The contents of a used block are worth keeping after the last reference. A
+  // block that was cached already keeps the higher of both priorities.
+  void set_cached(BlockId block, int retention = kDefaultRetention);
 
   int num_usable() const { return static_cast<int>(references_.size()) - 1; }
   int num_free() const { return static_cast<int>(empty_.size()) + num_idle_; }
@@ -37,6 +42,9 @@ public:
   }
   bool is_cached(BlockId block) const {
     return cached_[static_cast<size_t>(block)] != 0;
+  }
+  int retention(BlockId block) const { // of a cached block
+    return cached_[static_cast<size_t>(block)] - 1;
   }
 
   // No contents are worth keeping: idle blocks become empty.
@@ -50,14 +58,19 @@ private:
     BlockId older = 0, newer = 0;
   };
   Link &link(BlockId block) { return links_[static_cast<size_t>(block)]; }
+  BlockId ring(int retention) const { // its anchor
+    return static_cast<BlockId>(references_.size()) + retention;
+  }
+  BlockId first_to_evict() const;
   void append_idle(BlockId block);
   void remove_idle(BlockId block);
 
   // The last one is given next: the block most likely to be in a CPU cache.
   std::vector<BlockId> empty_;
   std::vector<int> references_;
-  std::vector<uint8_t> cached_;
-  // Idle blocks form a ring through block 0; links_[0].newer is the oldest.
+  std::vector<uint8_t> cached_; // 0, or the retention priority + 1
+  // Idle blocks of one priority form a ring through its anchor, behind the
+  // links of all blocks; the anchor's `newer` is the oldest.
   std::vector<Link> links_;
   int num_idle_ = 0;
   int64_t num_evictions_ = 0;

@@ -4,6 +4,10 @@
 #include "c_params.h"
 #include "load_model.h"
 
+#include <algorithm>
+#include <cstddef>
+#include <span>
+
 struct llmc_request {
   std::shared_ptr<llmc::RequestStream> stream;
 };
@@ -18,6 +22,27 @@ thread_local std::string last_error;
 
 using llmc::guarded;
 using llmc::require;
+
+void submit(llmc_engine *engine, std::span<const int32_t> prompt,
+            std::span<const llmc_sampling_params *const> params,
+            llmc_token_callback callback, void *const *users,
+            llmc_request **out) {
+  std::fill_n(out, params.size(), nullptr);
+  std::vector<llmc::Submission> submissions;
+  std::vector<std::unique_ptr<llmc_request>> requests;
+  for (size_t i = 0; i < params.size(); ++i) {
+    llmc_sampling_params chosen = llmc::known_params(params[i]);
+    submissions.push_back({llmc::sampling_params(chosen),
+                           llmc::serving_params(chosen), callback,
+                           users ? users[i] : nullptr});
+    requests.push_back(std::make_unique<llmc_request>());
+  }
+  auto streams = engine->engine->submit(prompt, std::move(submissions));
+  for (size_t i = 0; i < params.size(); ++i) {
+    requests[i]->stream = std::move(streams[i]);
+    out[i] = requests[i].release();
+  }
+}
 
 } // namespace
 
@@ -72,6 +97,7 @@ llmc_engine_options llmc_engine_options_default(void) {
   options.cuda_graphs = 1;
   options.enable_block_reuse = 1;
   options.overlap = 1;
+  options.enable_partial_reuse = 1;
   return options;
 }
 
@@ -120,13 +146,29 @@ llmc_status llmc_engine_submit(llmc_engine *engine, const int32_t *prompt,
   return guarded([&] {
     require(engine && out && (prompt || prompt_length == 0),
             "llmc_engine_submit: engine, prompt and out must not be NULL");
-    *out = nullptr;
-    llmc_sampling_params chosen = llmc::known_params(params);
-    auto request = std::make_unique<llmc_request>();
-    request->stream = engine->engine->submit(
-        {prompt, prompt_length}, llmc::sampling_params(chosen), callback, user,
-        {chosen.priority, chosen.timeout_seconds, chosen.cache_salt});
-    *out = request.release();
+    submit(engine, {prompt, prompt_length}, {&params, 1}, callback, &user, out);
+  });
+}
+
+llmc_status llmc_engine_submit_forks(llmc_engine *engine, const int32_t *prompt,
+                                     size_t prompt_length,
+                                     const llmc_sampling_params *params,
+                                     size_t num_requests,
+                                     llmc_token_callback callback,
+                                     void *const *users, llmc_request **out) {
+  return guarded([&] {
+    require(engine && out && params && (prompt || prompt_length == 0),
+            "llmc_engine_submit_forks: engine, prompt, params and out must not "
+            "be NULL");
+    require(num_requests > 0,
+            "llmc_engine_submit_forks: num_requests must be at least 1");
+    std::vector<const llmc_sampling_params *> all;
+    // Elements lie as far apart as the caller's header says.
+    const auto *bytes = reinterpret_cast<const std::byte *>(params);
+    for (size_t i = 0; i < num_requests; ++i)
+      all.push_back(reinterpret_cast<const llmc_sampling_params *>(
+          bytes + i * params->struct_size));
+    submit(engine, {prompt, prompt_length}, all, callback, users, out);
   });
 }
 

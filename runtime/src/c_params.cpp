@@ -1,5 +1,6 @@
 #include "c_params.h"
 
+#include "block_pool.h"
 #include "error.h"
 
 #include <cstddef>
@@ -10,8 +11,9 @@ namespace llmc {
 
 namespace {
 
-// The first version of the struct ends behind its last field today.
-constexpr size_t kFirstSize = sizeof(llmc_sampling_params);
+// The first version of the struct ended before this field.
+constexpr size_t kFirstSize =
+    offsetof(llmc_sampling_params, retention_priority);
 
 template <class T>
 std::span<const T> array(const T *data, size_t size, const char *name) {
@@ -41,6 +43,7 @@ llmc_sampling_params default_params() {
   params.logprobs = -1;
   params.prompt_logprobs = -1;
   params.repetition_penalty = 1.0f;
+  params.retention_priority = kDefaultRetention;
   return params;
 }
 
@@ -94,6 +97,11 @@ SamplingParams sampling_params(const llmc_sampling_params &params) {
     token += length;
   }
   return result;
+}
+
+ServingParams serving_params(const llmc_sampling_params &params) {
+  return {params.priority, params.timeout_seconds, params.cache_salt,
+          params.retention_priority};
 }
 
 } // namespace llmc

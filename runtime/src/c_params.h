@@ -16,4 +16,6 @@ llmc_sampling_params known_params(const llmc_sampling_params *params);
 // Draws a seed when there is none. LLMC_INVALID_ARGUMENT for missing arrays.
 SamplingParams sampling_params(const llmc_sampling_params &params);
 
+ServingParams serving_params(const llmc_sampling_params &params);
+
 } // namespace llmc

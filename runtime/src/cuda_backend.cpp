@@ -127,6 +127,25 @@ public:
     return step_block_;
   }
 
+  uint64_t allocate_host(size_t bytes, const char *) override {
+    return reinterpret_cast<uint64_t>(pin(bytes));
+  }
+  void copy(CopyKind kind, const DeviceCopy &copy) override {
+    make_current();
+    Result result =
+        kind == CopyKind::OnDevice
+            ? driver_.cuMemcpyDtoDAsync_v2(copy.target, copy.source, copy.bytes,
+                                           *stream_)
+        : kind == CopyKind::ToHost
+            ? driver_.cuMemcpyDtoHAsync_v2(
+                  reinterpret_cast<void *>(copy.target), copy.source,
+                  copy.bytes, *stream_)
+            : driver_.cuMemcpyHtoDAsync_v2(
+                  copy.target, reinterpret_cast<const void *>(copy.source),
+                  copy.bytes, *stream_);
+    check(result, "cannot copy a KV block");
+  }
+
   void fill(uint64_t address, size_t bytes, unsigned char value) override {
     make_current();
     check(driver_.cuMemsetD8Async(address, value, bytes, *stream_),

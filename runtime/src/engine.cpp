@@ -12,6 +12,11 @@ namespace {
 
 void check_serving(const ServingParams &serving) {
   check_priority(serving.priority);
+  if (serving.retention_priority < 0 ||
+      serving.retention_priority > kMaxRetention)
+    fail(LLMC_INVALID_ARGUMENT, "retention_priority must be in [0, ",
+         kMaxRetention, "] (lower is evicted first), found ",
+         serving.retention_priority);
   if (!(serving.timeout_seconds >= 0)) // NaN fails as well
     fail(LLMC_INVALID_ARGUMENT,
          "timeout_seconds must be positive, or 0 for none, found ",
@@ -42,7 +47,9 @@ std::unique_ptr<Engine> Engine::load(const std::string &path,
   engine->runner_ = std::move(model.runner);
   engine->kv_cache_ = std::make_unique<KvCacheManager>(
       engine->runner_->num_blocks(), engine->manifest_.limits.block_size,
-      options.enable_block_reuse != 0);
+      KvCacheSettings{.enable_reuse = options.enable_block_reuse != 0,
+                      .enable_partial_reuse = options.enable_partial_reuse != 0,
+                      .num_host_blocks = engine->runner_->num_host_blocks()});
   engine->max_waiting_ = options.max_waiting;
   engine->executor_ = std::make_unique<Executor>(
       *engine->runner_, *engine->kv_cache_, engine->config_,
@@ -67,11 +74,29 @@ void Engine::check_tokens(std::span<const int32_t> tokens,
            manifest_.model.vocab_size);
 }
 
-std::shared_ptr<RequestStream> Engine::submit(std::span<const int32_t> prompt,
-                                              SamplingParams params,
-                                              llmc_token_callback callback,
-                                              void *user,
-                                              const ServingParams &serving) {
+std::vector<std::shared_ptr<RequestStream>>
+Engine::submit(std::span<const int32_t> prompt,
+               std::vector<Submission> submissions) {
+  std::vector<std::shared_ptr<Request>> requests;
+  std::vector<std::shared_ptr<RequestStream>> streams;
+  for (Submission &one : submissions) {
+    requests.push_back(make_request(prompt, std::move(one)));
+    streams.push_back(requests.back()->stream);
+    if (requests.size() == 1)
+      continue;
+    if (requests.back()->sequence.cache_salt !=
+        requests.front()->sequence.cache_salt)
+      fail(LLMC_INVALID_ARGUMENT, "requests for one prompt must have the same "
+                                  "cache_salt: they share its KV blocks");
+    requests.back()->leader = requests.front();
+  }
+  executor_->submit(std::move(requests), max_waiting_);
+  return streams;
+}
+
+std::shared_ptr<Request> Engine::make_request(std::span<const int32_t> prompt,
+                                              Submission submission) const {
+  auto &[params, serving, callback, user] = submission;
   const Limits &limits = manifest_.limits;
   check_and_normalise(params, manifest_.model.vocab_size);
   check_tokens(prompt, "prompt");
@@ -109,14 +134,13 @@ std::shared_ptr<RequestStream> Engine::submit(std::span<const int32_t> prompt,
     for (int32_t token : prompt)
       request->prompt_logprobs.push_back({token, {}});
   request->sequence.cache_salt = serving.cache_salt;
+  request->sequence.retention_priority = serving.retention_priority;
   if (serving.timeout_seconds > 0)
     request->deadline = deadline_after(serving.timeout_seconds);
   request->stream =
       std::make_shared<RequestStream>(callback, user, executor_->attention());
   request->stream->set_priority(serving.priority);
-  auto stream = request->stream;
-  executor_->submit(std::move(request), max_waiting_);
-  return stream;
+  return request;
 }
 
 void Engine::score(std::span<const ForwardSequence> sequences, int chunk_tokens,

@@ -13,18 +13,30 @@ namespace llmc {
 // Throws LLMC_INVALID_ARGUMENT with the range.
 void check_priority(int priority);
 
+struct Submission {
+  SamplingParams params;
+  ServingParams serving;
+  llmc_token_callback callback = nullptr;
+  void *user = nullptr;
+};
+
 class Engine {
 public:
   static std::unique_ptr<Engine> load(const std::string &path,
                                       const llmc_engine_options &options);
 
-  // Checks the request against limits and pool (LLMC_REFUSED with numbers),
-  // queues it and returns its stream.
+  // Checks requests for one prompt against limits and pool (LLMC_REFUSED with
+  // numbers), queues all of them and returns their streams. The first one
+  // computes the prompt.
+  std::vector<std::shared_ptr<RequestStream>>
+  submit(std::span<const int32_t> prompt, std::vector<Submission> submissions);
   std::shared_ptr<RequestStream> submit(std::span<const int32_t> prompt,
                                         SamplingParams params,
                                         llmc_token_callback callback,
                                         void *user,
-                                        const ServingParams &serving = {});
+                                        const ServingParams &serving = {}) {
+    return submit(prompt, {{std::move(params), serving, callback, user}})[0];
+  }
 
   // Rows of `sequences` must be ascending positions; checked.
   void score(std::span<const ForwardSequence> sequences, int chunk_tokens,
@@ -39,6 +51,8 @@ public:
 
 private:
   Engine() = default;
+  std::shared_ptr<Request> make_request(std::span<const int32_t> prompt,
+                                        Submission submission) const;
   void check_tokens(std::span<const int32_t> tokens, const char *what) const;
 
   Manifest manifest_;

@@ -29,19 +29,24 @@ Executor::~Executor() {
   thread_.join();
 }
 
-void Executor::submit(std::shared_ptr<Request> request, int max_waiting) {
-  request->times.submitted = Clock::now();
+void Executor::submit(std::vector<std::shared_ptr<Request>> requests,
+                      int max_waiting) {
+  const auto count = static_cast<int64_t>(requests.size());
+  for (const auto &request : requests)
+    request->times.submitted = Clock::now();
   {
     std::lock_guard lock(mutex_);
     check_usable();
-    if (max_waiting > 0 && published_.num_waiting >= max_waiting)
+    if (max_waiting > 0 && published_.num_waiting + count > max_waiting)
       fail(LLMC_REFUSED, published_.num_waiting,
            " requests wait already, max_waiting is ", max_waiting,
            "; try again later");
-    remember(request->stream);
-    incoming_.push_back(std::move(request));
-    ++published_
-          .num_waiting; // visible at once, not only after the running step
+    for (auto &request : requests) {
+      remember(request->stream);
+      incoming_.push_back(std::move(request));
+    }
+    // Visible at once, not only after the running step.
+    published_.num_waiting += count;
   }
   wake_.notify_all();
 }
@@ -83,6 +88,13 @@ void Executor::publish_stats() {
   counters_.num_evictions = kv_cache_.pool().num_evictions();
   counters_.num_looked_up_tokens = kv_cache_.prefix_stats().looked_up_tokens;
   counters_.num_reused_tokens = kv_cache_.prefix_stats().reused_tokens;
+  const PrefixStats &prefixes = kv_cache_.prefix_stats();
+  counters_.num_partially_reused_tokens = prefixes.partial_tokens;
+  counters_.num_forks = prefixes.forks;
+  counters_.host_blocks_used = kv_cache_.host().num_used();
+  counters_.host_blocks_total = kv_cache_.host().num_total();
+  counters_.num_blocks_swapped_out = kv_cache_.swap_stats().blocks_out;
+  counters_.num_blocks_swapped_in = kv_cache_.swap_stats().blocks_in;
   counters_.host_seconds = monitor_.host_seconds();
   GraphStats graphs = runner_.graph_stats();
   counters_.num_graphs = graphs.num_graphs;
@@ -223,6 +235,7 @@ void Executor::run_score_jobs() {
       has_moved();
       job->done.set_value();
     } catch (...) {
+      scheduler_.forget_cache(); // it had copies of others to make
       job->done.set_exception(std::current_exception());
     }
   }

@@ -37,8 +37,13 @@ public:
            const ExecutorOptions &options = {});
   ~Executor(); // ends everything with LLMC_FINISH_CANCELLED and joins
 
-  // Throws LLMC_REFUSED when max_waiting (0: no limit) requests wait already.
-  void submit(std::shared_ptr<Request> request, int max_waiting = 0);
+  // All or none. Throws LLMC_REFUSED when more than max_waiting (0: no limit)
+  // requests would wait.
+  void submit(std::vector<std::shared_ptr<Request>> requests,
+              int max_waiting = 0);
+  void submit(std::shared_ptr<Request> request, int max_waiting = 0) {
+    submit(std::vector{std::move(request)}, max_waiting);
+  }
 
   // Runs scoring between two steps and returns when it is done.
   void score(std::span<const ForwardSequence> sequences,

@@ -185,7 +185,7 @@ void Executor::fail_batches(std::initializer_list<const Batch *> batches,
   }
   scheduler_.remove_finished();
   // A device may report the failure of an earlier step only now.
-  kv_cache_.forget_prefixes();
+  scheduler_.forget_cache();
   publish_stats();
   has_moved();
   {

@@ -73,6 +73,7 @@ void forward(std::span<const ForwardSequence> sequences,
       fail(LLMC_INTERNAL,
            "scoring made no progress: ", kv_cache.pool().num_free(),
            " KV blocks free");
+    kv_cache.take_copies(batch.copies); // what others wait for
     runner.run(batch, kv_cache);
     for (size_t row = 0; row < batch.logit_rows.size(); ++row) {
       std::span<const float> source = runner.logits(static_cast<int>(row));

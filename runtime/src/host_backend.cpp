@@ -120,6 +120,18 @@ public:
     return {reinterpret_cast<std::byte *>(address), address};
   }
 
+  // Pages are taken when they are touched, which must not fail then.
+  uint64_t allocate_host(size_t bytes, const char *what) override {
+    if (size_t free = free_memory(); bytes > free)
+      fail(LLMC_OUT_OF_MEMORY, "cannot allocate ", bytes, " bytes for the ",
+           what, ": ", free, " bytes available");
+    return allocate(bytes, what);
+  }
+  void copy(CopyKind, const DeviceCopy &copy) override {
+    std::memcpy(reinterpret_cast<void *>(copy.target),
+                reinterpret_cast<const void *>(copy.source), copy.bytes);
+  }
+
   void fill(uint64_t address, size_t bytes, unsigned char value) override {
     std::memset(reinterpret_cast<void *>(address), value, bytes);
   }

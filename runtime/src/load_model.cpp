@@ -62,6 +62,13 @@ LoadedModel load_model(const std::string &path,
   if (options.max_waiting < 0)
     fail(LLMC_INVALID_ARGUMENT, "max_waiting must not be negative, found ",
          options.max_waiting);
+  if (options.host_memory_bytes < 0 ||
+      (options.host_memory_bytes > 0 && options.policy != LLMC_MAX_UTILIZATION))
+    fail(LLMC_INVALID_ARGUMENT,
+         "host_memory_bytes must be 0, or positive with policy "
+         "max_utilization (1), the only one that preempts; found ",
+         options.host_memory_bytes, " with policy ",
+         static_cast<int>(options.policy));
   EngineFile file = EngineFile::open(path);
   LoadedModel model{file.manifest(), {}, nullptr};
   const Manifest &manifest = model.manifest;
@@ -91,7 +98,7 @@ LoadedModel load_model(const std::string &path,
   model.runner = std::make_unique<ModelRunner>(
       std::move(backend), manifest, std::move(plan), weights,
       KvCacheOptions{options.kv_cache_tokens, options.kv_cache_bytes,
-                     options.free_memory_fraction});
+                     options.free_memory_fraction, options.host_memory_bytes});
   return model;
 }
 

@@ -39,6 +39,7 @@ ModelRunner::ModelRunner(std::unique_ptr<Backend> backend,
   input_writer_.emplace(inputs_, step_block.staging);
   allocate_kv_cache(limits_,
                     kv_cache); // last: it takes a share of what is left
+  allocate_host_blocks(kv_cache);
   // What steps fetch; scoring may want more rows once.
   size_t rows = static_cast<size_t>(
       std::min(plan_.max_logit_rows, limits_.max_batch_size));
@@ -106,6 +107,54 @@ void ModelRunner::allocate_kv_cache(const Limits &limits,
   }
 }
 
+void ModelRunner::allocate_host_blocks(const KvCacheOptions &options) {
+  if (options.host_bytes == 0)
+    return;
+  size_t block = plan_.kv_bytes_per_block();
+  if (block == 0 || options.host_bytes < static_cast<int64_t>(block))
+    fail(LLMC_INVALID_ARGUMENT,
+         "host_memory_bytes must be 0 or hold a KV block (", block,
+         " bytes), found ", options.host_bytes);
+  size_t count = std::min<size_t>(
+      static_cast<size_t>(options.host_bytes) / block, INT32_MAX);
+  host_blocks_ =
+      backend_->allocate_host(count * block, "KV blocks on the host");
+  num_host_blocks_ = static_cast<int>(count);
+}
+
+void ModelRunner::copy_blocks(std::span<const BlockCopy> copies) {
+  using enum BlockCopy::Kind;
+  for (const auto &[kind, source, target] : copies) {
+    size_t offset = 0; // in a host block
+    auto copy = [&](uint64_t base, const KvLayer &layer, int head_dim) {
+      size_t bytes = size_t(layer.heads) * size_t(plan_.block_size) *
+                     size_t(head_dim) * info(layer.dtype).bytes;
+      auto on_device = [&](BlockId block) {
+        return base + static_cast<size_t>(block) * bytes;
+      };
+      auto on_host = [&](int32_t block) {
+        return host_blocks_ +
+               static_cast<size_t>(block) * plan_.kv_bytes_per_block() + offset;
+      };
+      if (kind == OnDevice)
+        backend_->copy(Backend::CopyKind::OnDevice,
+                       {on_device(target), on_device(source), bytes});
+      else if (kind == ToHost)
+        backend_->copy(Backend::CopyKind::ToHost,
+                       {on_host(target), on_device(source), bytes});
+      else
+        backend_->copy(Backend::CopyKind::ToDevice,
+                       {on_device(target), on_host(source), bytes});
+      offset += bytes;
+    };
+    for (size_t i = 0; i < plan_.kv_layers.size(); ++i) {
+      const KvLayer &layer = plan_.kv_layers[i];
+      copy(memory_.keys[i], layer, layer.head_dim);
+      copy(memory_.values[i], layer, layer.v_head_dim);
+    }
+  }
+}
+
 void ModelRunner::run(const Batch &batch, const KvCacheManager &kv_cache) {
   num_rows_ = static_cast<int>(batch.logit_rows.size());
   logits_ = nullptr;
@@ -115,6 +164,7 @@ void ModelRunner::run(const Batch &batch, const KvCacheManager &kv_cache) {
          batch.size(), " sequences and ", num_rows_,
          " logit rows exceeds the engine's limits");
   backend_->wait_for_staging();
+  copy_blocks(batch.copies);
   input_writer_->write(batch, kv_cache);
   copy_pending_tokens(batch);
   if (kChecked)

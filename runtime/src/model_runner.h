@@ -23,6 +23,7 @@ struct KvCacheOptions {
   int64_t tokens = 0;              // 0: by bytes
   int64_t bytes = 0;               // 0: by fraction
   double free_memory_fraction = 0; // 0: the target's default
+  int64_t host_bytes = 0;          // for preempted sequences; 0: none
 };
 
 class ModelRunner final : public StepRunner {
@@ -62,12 +63,15 @@ public:
   ThreadPool &thread_pool() override { return backend_->thread_pool(); }
   const Plan &plan() const { return plan_; }
   int num_blocks() const { return num_blocks_; } // block 0 included
+  int num_host_blocks() const { return num_host_blocks_; }
   size_t weight_bytes() const { return weight_bytes_; }
   size_t kv_cache_bytes() const {
     return plan_.kv_bytes_per_block() * static_cast<size_t>(num_blocks_);
   }
 
 private:
+  void allocate_host_blocks(const KvCacheOptions &options);
+  void copy_blocks(std::span<const BlockCopy> copies);
   void copy_pending_tokens(const Batch &batch);
   void poison_new_blocks(const Batch &batch, const KvCacheManager &kv_cache);
   void upload_weights(const Manifest &manifest,
@@ -81,7 +85,8 @@ private:
   StepInputs inputs_;
   std::optional<InputWriter> input_writer_;
   PlanMemory memory_;
-  int num_blocks_ = 0;
+  int num_blocks_ = 0, num_host_blocks_ = 0;
+  uint64_t host_blocks_ = 0; // each holds K and V of layer 0, of layer 1, ...
   size_t weight_bytes_ = 0;
   std::unique_ptr<PlanExecutor> executor_;
   int num_rows_ = 0;              // of the last run

@@ -31,6 +31,15 @@ public:
   Entry find(ContentId parent, uint64_t salt,
              std::span<const int32_t> tokens) const;
 
+  // The known block after `parent` that begins with most of `tokens`, and how
+  // many these are; at least one, or no block. Of equal ones the youngest.
+  struct Beginning {
+    BlockId block = 0;
+    int num_tokens = 0;
+  };
+  Beginning find_beginning(ContentId parent, uint64_t salt,
+                           std::span<const int32_t> tokens) const;
+
   // Remembers `block`, or returns the entry that has the same contents already.
   Entry insert(ContentId parent, uint64_t salt, std::span<const int32_t> tokens,
                BlockId block);
@@ -43,12 +52,17 @@ private:
     ContentId content = 0; // 0: not in the cache
     ContentId parent = 0;
     uint64_t salt = 0;
-    BlockId next = 0; // in its bucket
+    BlockId next = 0;         // in its bucket
+    BlockId next_sibling = 0; // in its bucket by first token
   };
   Entry find(size_t bucket, ContentId parent, uint64_t salt,
              std::span<const int32_t> tokens) const;
   size_t bucket(ContentId parent, uint64_t salt,
                 std::span<const int32_t> tokens) const;
+  // Of blocks after `parent` that begin with the same token.
+  size_t sibling_bucket(ContentId parent, uint64_t salt, int32_t token) const {
+    return bucket(parent, salt, {&token, 1});
+  }
   std::span<const int32_t> tokens_of(BlockId block) const {
     return {tokens_.data() + static_cast<size_t>(block) * block_size_,
             block_size_};
@@ -57,7 +71,7 @@ private:
   size_t block_size_;
   std::vector<Node> nodes_;     // one a block
   std::vector<int32_t> tokens_; // block_size a block
-  std::vector<BlockId> buckets_;
+  std::vector<BlockId> buckets_, sibling_buckets_;
   ContentId next_content_ = 1;
 };
 

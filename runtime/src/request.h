@@ -100,6 +100,9 @@ struct Request {
   std::chrono::steady_clock::time_point deadline =
       std::chrono::steady_clock::time_point::max();
   std::shared_ptr<RequestStream> stream;
+  // Of a fork that has not started: the request that computes the prompt of
+  // both. Same tokens, same salt; submitted before it.
+  std::shared_ptr<Request> leader;
 
   // Kept by StepMonitor.
   struct Times {

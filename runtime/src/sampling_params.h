@@ -2,6 +2,7 @@
 // How a request's tokens are chosen. Meanings: sampler.h; names and defaults:
 // llmc/sampling.h.
 
+#include "block_pool.h"
 #include "llmc/sampling.h"
 
 #include <cstdint>
@@ -58,6 +59,7 @@ struct ServingParams {
   int priority = 0;           // -100 .. 100, lower goes first
   double timeout_seconds = 0; // 0: no deadline
   uint64_t cache_salt = 0;    // requests of one salt share KV blocks
+  int retention_priority = kDefaultRetention; // 0 .. kMaxRetention
 };
 
 // Temperatures between 0 and this are raised to it: below, dividing the logits

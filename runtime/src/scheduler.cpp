@@ -3,6 +3,7 @@
 #include "error.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace llmc {
 
@@ -18,6 +19,17 @@ void insert_by_rank(auto &queue, Scheduler::RequestPtr request) {
 void sort_by_rank(auto &queue) {
   std::sort(queue.begin(), queue.end(),
             [](const auto &a, const auto &b) { return a->goes_before(*b); });
+}
+
+bool shares_prompt(const Request &request) {
+  // Tokens that are not computed have no log probabilities.
+  return request.leader && request.leader->state == Request::State::Running &&
+         !request.wants_prompt_logprobs();
+}
+
+bool has_prompt(const Request &leader) { // but perhaps its last token
+  return leader.sequence.num_computed_tokens + 1 >=
+         leader.sequence.num_prompt_tokens;
 }
 
 } // namespace
@@ -61,21 +73,29 @@ const Batch &Scheduler::schedule() {
   // newcomer would take them for good.
   if (all_served)
     admit_waiting(batch);
+  if (!batch.empty())
+    kv_cache_.take_copies(batch.copies);
   return batch;
 }
 
 void Scheduler::admit_waiting(Batch &batch) {
   const bool is_static = config_.policy == LLMC_STATIC_BATCH;
-  if (is_static && !running_.empty())
-    return; // the batch runs to its end as it is
-  while (!waiting_.empty() &&
-         static_cast<int>(running_.size()) < config_.max_batch_size &&
-         (is_static || batch.num_tokens < config_.max_num_tokens) &&
-         spare_rows(batch) > 0) {
-    RequestPtr request = waiting_.front();
+  // A static batch runs to its end as it is; forks of it are a part of it.
+  const bool only_forks = is_static && !running_.empty();
+  for (size_t next = 0;
+       next < waiting_.size() &&
+       static_cast<int>(running_.size()) < config_.max_batch_size &&
+       (is_static || batch.num_tokens < config_.max_num_tokens) &&
+       spare_rows(batch) > 0;) {
+    RequestPtr request = waiting_[next];
+    const bool is_fork = shares_prompt(*request);
+    if (is_fork ? !has_prompt(*request->leader) : only_forks) {
+      ++next;
+      continue;
+    }
     if (!admit(*request))
       break; // nobody overtakes a request that waits for blocks
-    waiting_.pop_front();
+    waiting_.erase(waiting_.begin() + static_cast<ptrdiff_t>(next));
     request->state = Request::State::Running;
     insert_by_rank(running_, request);
     schedule_running(*request, batch);
@@ -137,7 +157,9 @@ bool Scheduler::admit(Request &request) {
   const BlockPool &pool = kv_cache_.pool();
   // Tokens that are not computed have no logits.
   KvCacheManager::Prefix prefix;
-  if (!request.wants_prompt_logprobs())
+  if (shares_prompt(request))
+    prefix = kv_cache_.find_fork(request.sequence, request.leader->sequence);
+  else if (!request.wants_prompt_logprobs())
     prefix = kv_cache_.find_prefix(request.sequence);
   if (config_.policy == LLMC_MAX_UTILIZATION) {
     // All it has to compute must fit, and one block more while others run, or
@@ -156,13 +178,15 @@ bool Scheduler::admit(Request &request) {
     reserved_blocks_ += worst_case;
   }
   kv_cache_.use_prefix(request.sequence, prefix);
+  request.leader.reset();
   request.stream->set_reused_tokens(request.sequence.num_reused_tokens);
   return true;
 }
 
 // Takes the blocks of the last running request that is not part of the step
-// yet and queues it by its rank; its tokens are kept and computed again. `keep`
-// itself is taken last: only when it is the last one left.
+// yet and queues it by its rank; its tokens are kept, and computed again if
+// host memory has no room for their K and V. `keep` itself is taken last: only
+// when it is the last one left.
 bool Scheduler::preempt_last(const Batch &batch, const Request &keep) {
   for (size_t i = running_.size(); i-- > 0;) {
     Request &victim = *running_[i];
@@ -171,15 +195,34 @@ bool Scheduler::preempt_last(const Batch &batch, const Request &keep) {
     // Giving up itself helps only if others go on; alone, it fits by admission.
     if (&victim == &keep && batch.empty())
       return false;
-    kv_cache_.free(victim.sequence);
-    victim.state = Request::State::Waiting;
+    kv_cache_.swap_out(victim.sequence);
+    requeue(i);
     ++victim.num_preemptions;
-    insert_by_rank(waiting_, running_[i]);
-    running_.erase(running_.begin() + static_cast<ptrdiff_t>(i));
     ++num_preemptions_;
     return true;
   }
   return false;
+}
+
+void Scheduler::requeue(size_t running) {
+  RequestPtr request = running_[running];
+  running_.erase(running_.begin() + static_cast<ptrdiff_t>(running));
+  request->state = Request::State::Waiting;
+  insert_by_rank(waiting_, std::move(request));
+}
+
+void Scheduler::forget_cache() {
+  kv_cache_.forget_prefixes();
+  for (const RequestPtr &request : waiting_)
+    kv_cache_.free(request->sequence);
+  for (size_t i = running_.size(); i-- > 0;) {
+    Request &request = *running_[i];
+    if (request.state != Request::State::Running)
+      continue;
+    kv_cache_.free(request.sequence);
+    reserved_blocks_ -= std::exchange(request.reserved_blocks, 0);
+    requeue(i);
+  }
 }
 
 void Scheduler::advance(const Batch &batch) {

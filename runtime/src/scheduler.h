@@ -11,6 +11,11 @@
 // priority changes. Admission is in order of rank and nobody overtakes the
 // first, so a request waits for at most kPriorityWindow * (its priority - the
 // lowest) later arrivals: none waits for ever.
+//
+// Forks. Of several requests for one prompt the first is the leader: the others
+// wait while it computes the prompt, others may start meanwhile, and then they
+// share its full blocks and get a copy of the last one. When it ends or is
+// preempted before, they start like all others.
 
 #include "batch.h"
 #include "kv_cache_manager.h"
@@ -55,6 +60,10 @@ public:
   // Ends a request in any state: its blocks are free when this returns.
   void finish(Request &request);
 
+  // A step failed: what lies in the cache is unknown. Requests that still run
+  // go back to those that wait, and all of them begin anew.
+  void forget_cache();
+
   // Drops what finish() ended from the queues. Batches refer to requests: they
   // live on until forget_removed() was called twice.
   void remove_finished();
@@ -74,6 +83,7 @@ private:
   bool schedule_running(Request &request, Batch &batch);
   void admit_waiting(Batch &batch);
   bool admit(Request &request);
+  void requeue(size_t running);
   int spare_rows(const Batch &batch) const;
   void add_to_batch(Request &request, int num_tokens, Batch &batch);
   bool preempt_last(const Batch &batch, const Request &keep);

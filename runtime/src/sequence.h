@@ -21,9 +21,15 @@ struct Sequence {
   BlockTable
       blocks; // block i holds positions [i * block_size, (i + 1) * block_size)
 
+  // Of a preempted sequence: host block i holds what block i held, of the first
+  // num_swapped_tokens tokens.
+  std::vector<int32_t> host_blocks;
+  int num_swapped_tokens = 0;
+
   // Prefix reuse: kept by KvCacheManager.
-  uint64_t cache_salt = 0;    // only sequences of the same salt share blocks
-  uint64_t last_content = 0;  // of the known blocks; 0: none
+  uint64_t cache_salt = 0; // only sequences of the same salt share blocks
+  int retention_priority = kDefaultRetention; // of its blocks, see BlockPool
+  uint64_t last_content = 0;                  // of the known blocks; 0: none
   int num_known_blocks = 0;   // full blocks that the prefix cache has seen
   int num_reused_tokens = -1; // found at the first admission; -1: none yet
 

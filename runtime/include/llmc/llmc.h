@@ -67,7 +67,9 @@ typedef enum llmc_policy {
   LLMC_GUARANTEED_NO_EVICT = 0, /* a request starts only when its worst case
                                    fits beside everybody else's */
   LLMC_MAX_UTILIZATION = 1,     /* requests start when their prompt fits; the
-                                   last one is recomputed when the pool is full */
+                                   last one gives its blocks up when the pool is
+                                   full: to host memory, or to be computed
+                                   again */
   LLMC_STATIC_BATCH = 2         /* requests start together when none runs, and
                                    nobody joins them (for comparisons) */
 } llmc_policy;
@@ -102,6 +104,13 @@ typedef struct llmc_engine_options {
                           CUDA graphs, 0 launches each kernel by itself */
   int32_t enable_block_reuse; /* 1 (the default): KV blocks of equal beginnings
                                  are shared and kept until others need them */
+  int32_t enable_partial_reuse; /* 1 (the default): a block whose beginning is
+                                   the same is copied; needs
+                                   enable_block_reuse */
+  int64_t host_memory_bytes;    /* where preempted requests keep their KV blocks
+                                   instead of computing them again; needs
+                                   LLMC_MAX_UTILIZATION. When it is full they are
+                                   computed again. 0 = none */
   int32_t overlap; /* 1 (the default): a step is prepared and started while the
                       one before runs, where the device samples; 0: not before
                       its tokens are known. Tokens are the same */
@@ -179,6 +188,14 @@ typedef struct llmc_engine_stats {
                                which the host sampled: for a logits_processor,
                                or when a request's rules had no room in the
                                step inputs */
+  int64_t num_partially_reused_tokens; /* of num_reused_tokens, in copies of
+                                          parts of blocks */
+  int64_t num_forks; /* requests that began with the blocks of another one of
+                        their prompt */
+  int64_t host_blocks_used; /* of preempted requests */
+  int64_t host_blocks_total;
+  int64_t num_blocks_swapped_out; /* to host memory since load */
+  int64_t num_blocks_swapped_in;  /* from there */
 } llmc_engine_stats;
 
 LLMC_API llmc_status llmc_engine_get_stats(const llmc_engine *engine,
@@ -230,6 +247,16 @@ LLMC_API llmc_status llmc_engine_submit(llmc_engine *engine,
                                         const llmc_sampling_params *params,
                                         llmc_token_callback callback,
                                         void *user, llmc_request **out);
+
+/* Queues `num_requests` requests for one prompt, all of them or none: the
+ * prompt is computed once, and they share its KV blocks; what else they do, and
+ * how they end, is their own. params, users and out have one element for each
+ * (users may be NULL); all have the same cache_salt. With prompt_logprobs a
+ * request computes the prompt by itself. Otherwise like llmc_engine_submit. */
+LLMC_API llmc_status llmc_engine_submit_forks(
+    llmc_engine *engine, const int32_t *prompt, size_t prompt_length,
+    const llmc_sampling_params *params, size_t num_requests,
+    llmc_token_callback callback, void *const *users, llmc_request **out);
 
 /* Waits until tokens are ready, the request ended, or `timeout_seconds` passed
  * (negative: no limit; LLMC_TIMEOUT). Writes up to `capacity` tokens in order,

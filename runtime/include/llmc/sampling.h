@@ -81,6 +81,10 @@ typedef struct llmc_sampling_params {
                              deadline */
   uint64_t cache_salt;    /* KV blocks are shared among requests of equal salt
                              only, so that tenants cannot probe each other */
+  int32_t retention_priority; /* 0 .. 100: of free KV blocks whose contents can
+                                 be reused those of lower priority are given
+                                 away first, and of these the least recently
+                                 used; 35 by default */
 } llmc_sampling_params;
 
 #ifdef __cplusplus

@@ -87,7 +87,7 @@ void compute(KvCacheManager &kv, Sequence &sequence) {
 } // namespace
 
 TEST(equal_beginnings_share_their_full_blocks) {
-  KvCacheManager kv(20, 4);
+  KvCacheManager kv(20, 4, {.enable_partial_reuse = false});
   Sequence a = sequence_of({1, 2, 3, 4, 5, 6, 7, 8, 9}),
            b = sequence_of({1, 2, 3, 4, 5, 6, 7, 8, 10, 11}),
            c = sequence_of({1, 2, 3, 4, 5, 6, 0, 8, 9});
@@ -103,15 +103,17 @@ TEST(equal_beginnings_share_their_full_blocks) {
 }
 
 TEST(the_last_token_is_always_computed) {
-  KvCacheManager kv(20, 4);
-  Sequence a = sequence_of({1, 2, 3, 4, 5, 6, 7, 8}), b = a;
-  compute(kv, a);
-  compute(kv, b); // the second block would leave nothing to take logits from
-  CHECK_EQ(b.num_reused_tokens, 4);
+  for (bool partial : {false, true}) {
+    KvCacheManager kv(20, 4, {.enable_partial_reuse = partial});
+    Sequence a = sequence_of({1, 2, 3, 4, 5, 6, 7, 8}), b = a;
+    compute(kv, a);
+    compute(kv, b); // the second block would leave nothing to take logits from
+    CHECK_EQ(b.num_reused_tokens, partial ? 7 : 4);
+  }
 }
 
 TEST(a_salt_or_no_reuse_keeps_blocks_apart) {
-  KvCacheManager kv(20, 4), off(20, 4, /*enable_reuse=*/false);
+  KvCacheManager kv(20, 4), off(20, 4, {.enable_reuse = false});
   std::vector<int32_t> tokens{1, 2, 3, 4, 5};
   Sequence a = sequence_of(tokens, 1), b = sequence_of(tokens, 2);
   compute(kv, a);

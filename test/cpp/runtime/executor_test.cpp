@@ -35,7 +35,7 @@ private:
 
 struct Endings {
   int64_t whole = 0, cancelled = 0, late = 0, failed = 0, wrong = 0,
-          stopped = 0;
+          stopped = 0, failed_forks = 0;
 };
 
 // One client: a few requests at a time, each read to its end or left.
@@ -68,20 +68,35 @@ Endings client(Executor &executor, uint32_t seed, int count) {
         std::make_shared<RequestStream>(nullptr, nullptr, executor.attention());
     stream->set_priority(static_cast<int>(rng() % 5));
     request->stream = stream;
-    executor.submit(std::move(request));
+    std::shared_ptr<RequestStream> fork;
+    if (rng() % 4 == 0) {
+      auto second = std::make_shared<Request>();
+      second->sequence = request->sequence;
+      second->params = request->params;
+      second->max_total_tokens = request->max_total_tokens;
+      second->leader = request;
+      second->stream = fork = std::make_shared<RequestStream>(
+          nullptr, nullptr, executor.attention());
+      executor.submit({std::move(request), std::move(second)});
+    } else {
+      executor.submit(std::move(request));
+    }
     size_t cancel_after = rng() % 3 ? 1000 : rng() % 10;
     std::vector<int32_t> tokens;
     llmc_finish end = LLMC_RUNNING;
+    auto read = [&](RequestStream &from) {
+      llmc_token out[4];
+      size_t n = from.next(out, 4, 30, end);
+      for (size_t k = 0; k < n; ++k)
+        tokens.push_back(out[k].id);
+    };
     try {
       while (end == LLMC_RUNNING) {
         if (tokens.size() >= cancel_after)
           stream->cancel();
         if (rng() % 16 == 0)
           stream->set_priority(static_cast<int>(rng() % 5));
-        llmc_token out[4];
-        size_t n = stream->next(out, 4, 30, end);
-        for (size_t k = 0; k < n; ++k)
-          tokens.push_back(out[k].id);
+        read(*stream);
       }
       bool whole = end == LLMC_FINISH_LENGTH || end == LLMC_FINISH_STOP;
       endings.whole += whole;
@@ -94,14 +109,26 @@ Endings client(Executor &executor, uint32_t seed, int count) {
     }
     endings.wrong += tokens.size() > right.size() ||
                      !std::equal(tokens.begin(), tokens.end(), right.begin());
+    if (!fork)
+      continue;
+    tokens.clear();
+    end = LLMC_RUNNING;
+    try {
+      while (end == LLMC_RUNNING)
+        read(*fork);
+      endings.wrong += tokens != right; // whatever became of the first one
+    } catch (const Error &) {
+      endings.failed_forks++;
+    }
   }
   return endings;
 }
 
 void run_clients(llmc_policy policy, int failing_period, bool overlap = false) {
   constexpr int kClients = 4, kEach = 1000;
-  FailingRunner runner(48, 4, failing_period, overlap);
-  KvCacheManager kv_cache(48, 4);
+  FailingRunner runner(24, 4, failing_period, overlap);
+  KvCacheManager kv_cache(
+      24, 4, {.num_host_blocks = policy == LLMC_MAX_UTILIZATION ? 12 : 0});
   ModelInfo model;
   Executor executor(
       runner, kv_cache,
@@ -117,18 +144,23 @@ void run_clients(llmc_policy policy, int failing_period, bool overlap = false) {
   for (const Endings &one : endings) {
     sum.whole += one.whole, sum.cancelled += one.cancelled;
     sum.late += one.late, sum.failed += one.failed, sum.wrong += one.wrong;
-    sum.stopped += one.stopped;
+    sum.stopped += one.stopped, sum.failed_forks += one.failed_forks;
   }
   CHECK_EQ(sum.wrong, 0);
   CHECK_EQ(sum.whole + sum.cancelled + sum.late + sum.failed,
            kClients * kEach); // each ended, and once
   CHECK(sum.whole > 0 && sum.cancelled > 0 && sum.stopped > 0);
   CHECK_EQ(sum.failed > 0, failing_period > 0);
+  CHECK_EQ(sum.failed_forks > 0, failing_period > 0);
   llmc_engine_stats stats = executor.stats();
   CHECK_EQ(stats.blocks_used, 0);
   CHECK_EQ(stats.num_running, 0);
   CHECK_EQ(stats.num_waiting, 0);
   CHECK(stats.num_reused_tokens > 0);
+  CHECK(stats.num_forks > 0);
+  CHECK(stats.num_partially_reused_tokens > 0);
+  CHECK_EQ(stats.host_blocks_used, 0);
+  CHECK_EQ(stats.num_blocks_swapped_in > 0, policy == LLMC_MAX_UTILIZATION);
   CHECK_EQ(stats.num_failed_steps > 0, failing_period > 0);
   CHECK_EQ(runner.num_pending_tokens > 0, overlap);
   if (failing_period == 1)

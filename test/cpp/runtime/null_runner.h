@@ -8,6 +8,7 @@
 #include "step_runner.h"
 #include "thread_pool.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <exception>
@@ -59,7 +60,7 @@ public:
   NullRunner(int num_blocks, int block_size, const NullOptions &options = {})
       : slots_(static_cast<size_t>(num_blocks) *
                static_cast<size_t>(block_size)),
-        options_(options) {}
+        block_size_(static_cast<size_t>(block_size)), options_(options) {}
 
   void run(const Batch &batch, const KvCacheManager &kv_cache) override {
     if (!options_.verify) {
@@ -94,6 +95,7 @@ public:
   bool samples_on_device() const override { return true; }
   ThreadPool &thread_pool() override { return pool_; }
   int64_t num_pending_tokens = 0; // taken from the step before
+  int64_t num_copies[3] = {};     // of each kind
 
 protected:
   bool fail_on_device_ = false; // the next step that is run
@@ -109,6 +111,7 @@ private:
   struct Work {
     int slot;
     bool fails;
+    std::vector<BlockCopy> copies;
     std::vector<Entry> entries;
     std::vector<int> rows; // entries whose next token is wanted
   };
@@ -118,7 +121,11 @@ private:
   };
 
   Work prepare(const Batch &batch, const KvCacheManager &kv_cache) {
-    Work work{batch.slot, std::exchange(fail_on_device_, false), {}, {}};
+    Work work{batch.slot,
+              std::exchange(fail_on_device_, false),
+              batch.copies,
+              {},
+              {}};
     for (const BatchEntry &entry : batch.entries) {
       const Sequence &sequence = *entry.sequence;
       int end = sequence.num_computed_tokens + entry.num_tokens;
@@ -144,6 +151,8 @@ private:
     try {
       if (work.fails)
         fail(LLMC_DEVICE_ERROR, "this step fails on the device on purpose");
+      for (const BlockCopy &copy : work.copies)
+        copy_block(copy);
       std::vector<uint64_t> hashes;
       for (Entry &entry : work.entries)
         hashes.push_back(compute(entry, results_[1 - work.slot].next));
@@ -152,6 +161,20 @@ private:
     } catch (...) {
       result.error = std::current_exception();
     }
+  }
+
+  void copy_block(const BlockCopy &copy) {
+    using enum BlockCopy::Kind;
+    auto begin = [&](std::vector<uint64_t> &slots, int32_t block) {
+      size_t first = static_cast<size_t>(block) * block_size_;
+      slots.resize(std::max(slots.size(), first + block_size_));
+      return slots.begin() + static_cast<ptrdiff_t>(first);
+    };
+    std::copy_n(
+        begin(copy.kind == ToDevice ? host_slots_ : slots_, copy.source),
+        block_size_,
+        begin(copy.kind == ToHost ? host_slots_ : slots_, copy.target));
+    ++num_copies[static_cast<size_t>(copy.kind)];
   }
 
   uint64_t compute(Entry &entry, const std::vector<int32_t> &before) {
@@ -172,7 +195,8 @@ private:
     return hash;
   }
 
-  std::vector<uint64_t> slots_;
+  std::vector<uint64_t> slots_, host_slots_;
+  const size_t block_size_;
   std::deque<Work> queue_;
   Result results_[2];
   const NullOptions options_;

@@ -21,7 +21,7 @@ struct Told { // what the caller of a request was told
   std::vector<int32_t> prompt, tokens;
   int endings = 0;
   bool failed = false; // cancelled, late, or in a failed step
-  bool started = false, moved = false;
+  bool started = false, moved = false, forked = false;
   int overtaken = 0;
 };
 
@@ -29,7 +29,11 @@ class Round {
 public:
   explicit Round(uint32_t seed)
       : rng_(seed), block_size_(1 << rng_() % 5), num_blocks_(4 + pick(60)),
-        config_(random_config()), kv_(num_blocks_, block_size_, pick(4) != 0),
+        config_(random_config()),
+        kv_(num_blocks_, block_size_,
+            {.enable_reuse = pick(4) != 0,
+             .enable_partial_reuse = pick(4) != 0,
+             .num_host_blocks = pick(3) * pick(num_blocks_)}),
         runner_(num_blocks_, block_size_), scheduler_(config_, kv_) {
     for (std::vector<int32_t> &prefix : prefixes_)
       for (int i = pick(5 * block_size_); i >= 0; --i)
@@ -54,6 +58,7 @@ public:
       step_once();
     }
     CHECK_EQ(kv_.pool().num_used(), 0);
+    CHECK_EQ(kv_.host().num_used(), 0);
     for (const auto &request : all_)
       check_output(*request);
     return events;
@@ -123,13 +128,24 @@ private:
       tokens.resize(static_cast<size_t>(total - 1));
     request->sequence.num_prompt_tokens = static_cast<int>(tokens.size());
     request->sequence.cache_salt = static_cast<uint64_t>(pick(2));
-    request->max_total_tokens =
-        std::min(total, static_cast<int>(tokens.size()) + 1 + pick(60));
-    request->priority = pick(7) - 3;
-    request->stream = std::make_shared<RequestStream>(nullptr, nullptr);
-    told_[request.get()].prompt = tokens;
-    all_.push_back(request);
-    scheduler_.add(request);
+    request->sequence.retention_priority = pick(kMaxRetention + 1);
+    RequestPtr leader;
+    for (int forks = pick(3) ? 0 : pick(6); forks >= 0; --forks) {
+      auto one = std::make_shared<Request>();
+      one->sequence = request->sequence;
+      one->max_total_tokens =
+          std::min(total, static_cast<int>(tokens.size()) + 1 + pick(60));
+      one->priority = pick(7) - 3;
+      one->stream = std::make_shared<RequestStream>(nullptr, nullptr);
+      one->leader = leader;
+      if (leader)
+        told_[one.get()].forked = true;
+      else
+        leader = one;
+      told_[one.get()].prompt = tokens;
+      all_.push_back(one);
+      scheduler_.add(one);
+    }
   }
 
   void end(Request &request, bool failed) {
@@ -148,11 +164,16 @@ private:
     CHECK_EQ(batch.empty(), !scheduler_.has_work()); // progress
     check_batch(batch, waited);
     check_order(waited);
+    for (const auto &request : scheduler_.waiting())
+      recomputed_ += kv_.host().num_total() > 0 &&
+                     !waited.count(request.get()) &&
+                     request->sequence.host_blocks.empty();
     check_blocks();
     if (std::exchange(fail_next_step_, false)) {
       for (const BatchEntry &entry : batch.entries)
         end(*entry.request, true);
-      kv_.forget_prefixes();
+      scheduler_.remove_finished();
+      scheduler_.forget_cache();
     } else {
       runner_.run(batch, kv_); // throws when a block holds wrong tokens
       scheduler_.advance(batch);
@@ -208,20 +229,31 @@ private:
   void check_order(const std::set<Request *> &waited) {
     for (size_t i = 1; i < scheduler_.waiting().size(); ++i)
       CHECK(scheduler_.waiting()[i - 1]->goes_before(*scheduler_.waiting()[i]));
+    // Forks let others go first while their leader computes the prompt.
+    auto first =
+        std::ranges::find_if(scheduler_.waiting(), [](const auto &one) {
+          return !waits_for_leader(*one);
+        });
     for (const auto &request : scheduler_.running()) {
       if (!waited.count(request.get()))
         continue;
-      if (!scheduler_.waiting().empty())
-        CHECK(request->goes_before(*scheduler_.waiting().front()));
+      const bool is_part_of_batch =
+          config_.policy == LLMC_STATIC_BATCH && told_[request.get()].forked;
+      if (first != scheduler_.waiting().end() && !is_part_of_batch)
+        CHECK(request->goes_before(**first));
       Told &told = told_[request.get()];
       if (std::exchange(told.started, true))
         continue;
       for (const auto &other : scheduler_.waiting())
-        if (other->arrival < request->arrival && !told_[other.get()].started)
+        if (other->arrival < request->arrival && !told_[other.get()].started &&
+            !waits_for_leader(*other) && !is_part_of_batch)
           ++told_[other.get()].overtaken;
       if (!told.moved && !any_moved())
         CHECK(told.overtaken <= kPriorityWindow * (request->priority + 3));
     }
+  }
+  static bool waits_for_leader(const Request &request) {
+    return request.leader && request.leader->state == Request::State::Running;
   }
   bool any_moved() const {
     for (const auto &[request, told] : told_)
@@ -241,6 +273,7 @@ private:
     for (const auto &request : scheduler_.waiting())
       CHECK(request->sequence.blocks.empty() &&
             request->sequence.num_computed_tokens == 0);
+    scheduler_.check();
     CHECK_EQ(kv_.pool().num_used(), owners.size());
     for (const auto &[block, sequences] : owners) {
       CHECK(block > 0 && block < num_blocks_);
@@ -283,11 +316,16 @@ private:
   std::vector<RequestPtr> all_;
   std::map<const Request *, Told> told_;
   bool fail_next_step_ = false;
+  int64_t recomputed_ = 0; // preempted without a place in host memory
 
 public:
   int64_t reused() const { return kv_.prefix_stats().reused_tokens; }
   int64_t evictions() const { return kv_.pool().num_evictions(); }
   int64_t preemptions() const { return scheduler_.num_preemptions(); }
+  int64_t partial() const { return kv_.prefix_stats().partial_tokens; }
+  int64_t forks() const { return kv_.prefix_stats().forks; }
+  int64_t swapped_in() const { return kv_.swap_stats().blocks_in; }
+  int64_t recomputed() const { return recomputed_; }
 };
 
 int64_t from_environment(const char *name, int64_t otherwise) {
@@ -300,7 +338,8 @@ int64_t from_environment(const char *name, int64_t otherwise) {
 TEST(random_events_keep_the_invariants) {
   const int64_t only = from_environment("LLMC_PROPERTY_SEED", -1);
   const int64_t wanted = from_environment("LLMC_PROPERTY_EVENTS", 100000);
-  int64_t events = 0, reused = 0, evictions = 0, preemptions = 0;
+  int64_t events = 0, reused = 0, evictions = 0, preemptions = 0, partial = 0,
+          forks = 0, swapped_in = 0, recomputed = 0;
   int rounds = 0;
   for (uint32_t seed = only >= 0 ? static_cast<uint32_t>(only) : 1;
        events < wanted; ++seed, ++rounds) {
@@ -315,6 +354,8 @@ TEST(random_events_keep_the_invariants) {
     reused += round.reused();
     evictions += round.evictions();
     preemptions += round.preemptions();
+    partial += round.partial(), forks += round.forks();
+    swapped_in += round.swapped_in(), recomputed += round.recomputed();
     if (check::failures() != failures) {
       std::printf("replay with LLMC_PROPERTY_SEED=%u\n", seed);
       return;
@@ -322,15 +363,18 @@ TEST(random_events_keep_the_invariants) {
     if (only >= 0)
       return;
   }
-  std::printf("%lld events in %d rounds: %lld tokens reused, %lld evictions, "
-              "%lld preemptions\n",
-              static_cast<long long>(events), rounds,
-              static_cast<long long>(reused), static_cast<long long>(evictions),
-              static_cast<long long>(preemptions));
+  using Count = long long;
+  std::printf("%lld events in %d rounds: %lld tokens reused, %lld of parts of "
+              "blocks, %lld evictions, %lld preemptions, %lld of them without "
+              "room on the host, %lld blocks swapped in, %lld forks\n",
+              Count{events}, rounds, Count{reused}, Count{partial},
+              Count{evictions}, Count{preemptions}, Count{recomputed},
+              Count{swapped_in}, Count{forks});
   // Without these the test would prove nothing about them.
   CHECK(reused > 0);
   CHECK(evictions > 0);
   CHECK(preemptions > 0);
+  CHECK(partial > 0 && forks > 0 && swapped_in > 0 && recomputed > 0);
 }
 
 TEST_MAIN()

@@ -70,7 +70,7 @@ TEST(a_long_prompt_does_not_starve_decodes) {
 }
 
 TEST(requests_join_and_leave_at_every_step) {
-  KvCacheManager kv(100, 4);
+  KvCacheManager kv(100, 4, {.enable_reuse = false});
   Scheduler scheduler({.max_batch_size = 2, .max_num_tokens = 64}, kv);
   for (int output : {1, 2, 3})
     scheduler.add(make_request(4, output));

@@ -80,3 +80,38 @@ def test_a_full_queue_refuses(toy):
         pytest.raises(RequestRefusedError, match="max_waiting is 2"),
     ):
         engine.generate([[1] * 60] * 500, SamplingParams(max_tokens=60, ignore_eos=True))
+
+
+@pytest.mark.parametrize("host_memory", [None, 400, 10**6])
+def test_host_memory_changes_no_token(toy, host_memory):
+    prompts = [[i % 3] * (5 + i) for i in range(16)]
+    with load_engine(toy, kv_cache_config=KvCacheConfig(enable_block_reuse=False)) as engine:
+        alone = [outputs(engine, [prompt])[0] for prompt in prompts]
+    kv = KvCacheConfig(max_tokens=64, host_memory=host_memory)
+    with load_engine(toy, scheduler_config=SchedulerConfig(policy="max_utilization"), kv_cache_config=kv) as engine:
+        assert outputs(engine, prompts) == alone
+        stats = engine.stats
+        assert stats["num_preemptions"] > 0
+        assert (stats["num_blocks_swapped_in"] > 0) == (host_memory is not None)
+        assert stats["host_blocks_used"] == 0
+
+
+def test_host_memory_needs_preemption(toy):
+    with pytest.raises(ValueError, match="positive with policy max_utilization"):
+        load_engine(toy, kv_cache_config=KvCacheConfig(host_memory=1000))
+
+
+def test_parts_of_blocks(toy):
+    runs = {}
+    for partial in (False, True):
+        with load_engine(toy, kv_cache_config=KvCacheConfig(enable_partial_reuse=partial)) as engine:
+            engine.generate([[7] * 21], GREEDY)
+            runs[partial] = engine.generate([[7] * 10 + [3] * 5], GREEDY)[0]
+            assert engine.stats["num_partially_reused_tokens"] == (2 if partial else 0)
+    assert [run.num_cached_tokens for run in runs.values()] == [8, 10]
+    assert runs[False].outputs == runs[True].outputs
+
+
+def test_retention_priority_is_checked(toy):
+    with load_engine(toy) as engine, pytest.raises(ValueError, match=r"retention_priority must be in \[0, 100\]"):
+        engine.generate("abc", SamplingParams(retention_priority=101))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,6 +74,14 @@ def last(value: ir.Value) -> int:
     if size is None:
         raise UnsupportedKernel(f"expected a static last dimension, got {value.type}")
     return size
+
+
+def row_length(value: ir.Value) -> int:
+    """Elements of one row: of all dimensions but the first, or of a vector; they must be static."""
+    sizes = shape(value)[1:] if len(shape(value)) > 1 else shape(value)
+    if not sizes or None in sizes:
+        raise UnsupportedKernel(f"expected rows of a static length, got {value.type}")
+    return math.prod(size for size in sizes if size is not None)
 
 
 def element(value: ir.Value) -> ir.Type:

@@ -1,7 +1,7 @@
 """Elementwise work that found no other kernel, one block a row.
 
-Every value of the body is replayed on vectors of a row's elements; operands are [T, C] or [C]. Where a scale of
-the row is wanted (`quantize`), a first pass finds it.
+Every value of the body is replayed on vectors of a row's elements; operands are [T, C], [T, heads, D] of C
+elements a row, or [C]. Where a scale of the row is wanted (`quantize`), a first pass finds it.
 Floor: the bytes of the operands and results.
 """
 
@@ -15,7 +15,7 @@ from mlir import ir
 from ..builder import KernelBuilder, Value
 from ..builder import types as t
 from ..kernel import Argument, Expression, UnsupportedKernel
-from .body import Body, element, last, pointer, shape
+from .body import Body, element, pointer, row_length, shape
 from .quantize import is_scale, row_scales, store_scales
 from .replay import Replay
 
@@ -26,8 +26,8 @@ def build(kernel_op: Any) -> tuple[KernelBuilder, tuple[Expression, ...], list[A
     """Grid: one block for each row of the results."""
     body = Body(kernel_op)
     arguments, results = list(body.block.arguments), body.results
-    columns = {last(v) for v in (*arguments, *results) if not (v in results and is_scale(v))}
-    if len(columns) != 1 or any(len(shape(v)) > 2 for v in (*arguments, *results)):
+    columns = {row_length(v) for v in (*arguments, *results) if not (v in results and is_scale(v))}
+    if len(columns) != 1:
         raise UnsupportedKernel(f"@{body.name}: expected rows of one length, found {kernel_op}")
     (count,) = columns
     width = 4 if count % 4 == 0 else 1

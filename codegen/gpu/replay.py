@@ -16,6 +16,7 @@ from ..builder import KernelBuilder, Value, constant
 from ..builder import types as t
 from ..kernel import UnsupportedKernel
 from . import activations
+from .body import row_length
 
 Loader = Callable[[], Value]
 """Loads an operand's elements at the coordinates at hand, as float32."""
@@ -53,6 +54,12 @@ class Replay:
 
     def _pass_through(self, op: ir.Operation) -> Value:
         # Casts are free: everything here is float32 until it is stored.
+        return self.value(op.operands[0])
+
+    def _reshape(self, op: ir.Operation) -> Value:
+        # Rows are read by the element, however many dimensions they have.
+        if row_length(op.operands[0]) != row_length(op.results[0]):
+            raise UnsupportedKernel(f"{op.name} that changes the rows, at {op.location}")
         return self.value(op.operands[0])
 
     def _binary(self, op: ir.Operation) -> Value:
@@ -107,6 +114,8 @@ _HANDLERS: dict[str, Callable[[Replay, ir.Operation], Value]] = {
     "arith.extf": Replay._pass_through,
     "arith.truncf": Replay._pass_through,
     "tensor.cast": Replay._pass_through,
+    "tensor.collapse_shape": Replay._reshape,
+    "tensor.expand_shape": Replay._reshape,
     "arith.addf": Replay._binary,
     "arith.subf": Replay._binary,
     "arith.mulf": Replay._binary,

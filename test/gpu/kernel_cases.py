@@ -67,10 +67,16 @@ def quantized_norm(hidden: int) -> Case:
     return {"name": name, "kind": "quantized_norm", "hidden": hidden, "text": text}
 
 
-def quantize(hidden: int) -> Case:
-    rows, name = f"tensor<?x{hidden}xbf16>", f"quantize_{hidden}"
+def quantize(hidden: int, heads: int = 0) -> Case:
+    """heads: of the result of an attention, [T, heads, hidden / heads]; 0: of rows as they are."""
+    rows, name = f"tensor<?x{hidden}xbf16>", f"quantize_{hidden}" + (f"_{heads}_heads" if heads else "")
     results = f"tensor<?x{hidden}x{_CODES}>, {_SCALES}"
-    text = _kernel(name, "elementwise", f"%x: {rows}", results, _quantize("%x", rows, hidden))
+    if heads:
+        source = f"tensor<?x{heads}x{hidden // heads}xbf16>"
+        body = f"  %0 = tensor.collapse_shape %x [[0], [1, 2]] : {source} into {rows}\n"
+        text = _kernel(name, "elementwise", f"%x: {source}", results, body + _quantize("%0", rows, hidden))
+    else:
+        text = _kernel(name, "elementwise", f"%x: {rows}", results, _quantize("%x", rows, hidden))
     return {"name": name, "kind": "quantize", "hidden": hidden, "text": text}
 
 
@@ -229,6 +235,7 @@ def float8_cases() -> Iterator[Case]:
     yield quantized_norm(576)
     yield quantize(14336)
     yield quantize(770)
+    yield quantize(4096, heads=32)
     yield linear(960, 576, float8=True)
     yield linear(3072, 576, "glu", float8=True)
     yield linear(576, 1536, "residual", float8=True)

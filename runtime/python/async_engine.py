@@ -11,14 +11,14 @@ import asyncio
 import contextlib
 import itertools
 import threading
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from llmc.runtime import _runtime
 from llmc.runtime.engine import Engine, Prompt
 from llmc.runtime.outputs import CompletionDelta
-from llmc.runtime.request_state import RequestState
+from llmc.runtime.request_group import RequestGroup
 from llmc.runtime.sampling_params import SamplingParams
 
 _POLL_SECONDS = 0.2
@@ -28,7 +28,7 @@ _POLL_SECONDS = 0.2
 class _Stream:
     """Where the news of one request go."""
 
-    state: RequestState
+    group: RequestGroup
     loop: asyncio.AbstractEventLoop
     news: asyncio.Queue[CompletionDelta | Exception] = field(default_factory=asyncio.Queue)
 
@@ -39,7 +39,7 @@ class AsyncEngine:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self._mailbox = _runtime.Mailbox()
-        self._streams: dict[int, _Stream] = {}
+        self._streams: dict[int, tuple[_Stream, int]] = {}  # and which of its answers
         self._keys = itertools.count()
         self._lock = threading.Lock()  # an event must not come before its stream is known
         self._closing = threading.Event()
@@ -50,13 +50,13 @@ class AsyncEngine:
         """Cancels what runs."""
         self._closing.set()
         with self._lock:
-            for stream in self._streams.values():
-                stream.state.request.cancel()
+            for stream, _ in self._streams.values():
+                stream.group.cancel()
         self._thread.join()
 
     @property
     def num_requests(self) -> int:
-        """Requests whose end has not been seen."""
+        """Answers whose end has not been seen."""
         return len(self._streams)
 
     async def encode(self, prompt: Prompt) -> list[int]:
@@ -76,7 +76,8 @@ class AsyncEngine:
         priority: int = 0,
         timeout: float | None = None,
     ) -> AsyncIterator[CompletionDelta]:
-        """Yields news as they come; the last one has a finish_reason.
+        """Yields news as they come, each of one of the n answers, whose last one has a finish_reason. With best_of they
+        come at the end.
 
         Leaving the loop cancels the request (use `contextlib.aclosing`, so that it happens at once).
         Raises what Engine.generate does.
@@ -84,27 +85,39 @@ class AsyncEngine:
         form: dict[str, Any] = dict(prompt) if isinstance(prompt, Mapping) else {}
         form["prompt_token_ids"] = await self.encode(prompt)
         params = sampling_params or SamplingParams()
-        if params.structured_outputs is not None:
-            params = await asyncio.to_thread(self.engine.with_grammar, params)
-        stream = self._submit(form, params, priority, timeout)
+        if params.structured_outputs is None:
+            choices = self.engine.choices(params)
+        else:
+            choices = await asyncio.to_thread(self.engine.choices, params)
+        stream = self._submit(form, params, choices, priority, timeout)
+        left = params.n
         try:
             while True:
                 news = await stream.news.get()
                 if isinstance(news, Exception):
                     raise news
                 yield news
-                if news.finish_reason is not None:
+                left -= news.finish_reason is not None
+                if left == 0:
                     return
         finally:
-            stream.state.request.cancel()
+            stream.group.cancel()
 
-    def _submit(self, prompt: Prompt, params: SamplingParams, priority: int, timeout: float | None) -> _Stream:
+    def _submit(
+        self,
+        prompt: Prompt,
+        params: SamplingParams,
+        choices: Sequence[SamplingParams],
+        priority: int,
+        timeout: float | None,
+    ) -> _Stream:
         if self._closing.is_set():
             raise RuntimeError("the engine is closing")
         with self._lock:
-            key = next(self._keys)
-            state = self.engine.submit(prompt, params, self._mailbox, key, priority, timeout)
-            stream = self._streams[key] = _Stream(state, asyncio.get_running_loop())
+            keys = [next(self._keys) for _ in choices]
+            group = self.engine.submit_group(prompt, params, self._mailbox, keys[0], priority, timeout, choices)
+            stream = _Stream(group, asyncio.get_running_loop())
+            self._streams |= {key: (stream, choice) for choice, key in enumerate(keys)}
         return stream
 
     def _pump(self) -> None:
@@ -112,18 +125,17 @@ class AsyncEngine:
             found = self._mailbox.take(_POLL_SECONDS)
             per_loop: dict[asyncio.AbstractEventLoop, list[tuple[_Stream, CompletionDelta | Exception]]] = {}
             with self._lock:
-                events = [(self._streams[key], key, event) for key, event in found if key in self._streams]
-            for stream, key, event in events:
+                events = [(*self._streams[key], key, event) for key, event in found if key in self._streams]
+            for stream, choice, key, event in events:
                 if event[-1] != _runtime.FINISH_RUNNING:
                     with self._lock:
                         del self._streams[key]
-                if stream.state.finished:  # tokens that came after a stop string
-                    continue
                 try:
-                    news: CompletionDelta | Exception = stream.state.update(event)
+                    news: list[CompletionDelta | Exception] = [*stream.group.update(choice, event)]
                 except Exception as error:
-                    news = error
-                per_loop.setdefault(stream.loop, []).append((stream, news))
+                    news = [error]
+                if news:
+                    per_loop.setdefault(stream.loop, []).extend((stream, one) for one in news)
             for loop, news_of_loop in per_loop.items():
                 with contextlib.suppress(RuntimeError):  # that loop has ended, and its iterators with it
                     loop.call_soon_threadsafe(_deliver, news_of_loop)

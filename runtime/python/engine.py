@@ -19,6 +19,7 @@ from llmc.runtime.config import KvCacheConfig, SchedulerConfig
 from llmc.runtime.histogram import Histogram
 from llmc.runtime.load_options import load_options
 from llmc.runtime.outputs import CompletionDelta, RequestOutput
+from llmc.runtime.request_group import RequestGroup, copies
 from llmc.runtime.request_state import RequestState
 from llmc.runtime.sampling_options import sampling_options
 from llmc.runtime.sampling_params import SamplingParams
@@ -128,25 +129,28 @@ class Engine:
         all_prompts = _as_prompts(prompts)
         params = _as_params(sampling_params, len(all_prompts))
         mailbox = _runtime.Mailbox()
-        states: list[RequestState] = []
+        groups: list[RequestGroup] = []
+        places: list[tuple[RequestGroup, int]] = []  # of each key
         try:
-            for key, (prompt, one) in enumerate(zip(all_prompts, params, strict=True)):
-                states.append(self.submit(prompt, one, mailbox, key, priority, timeout))
-            left = len(states)
+            for prompt, one in zip(all_prompts, params, strict=True):
+                group = self.submit_group(prompt, one, mailbox, len(places), priority, timeout)
+                groups.append(group)
+                places += [(group, choice) for choice in range(len(group.states))]
+            left = len(groups)
             while left:
                 for key, event in mailbox.take(_POLL_SECONDS):
-                    state = states[key]
-                    if state.finished:  # tokens that came after a stop string
+                    group, choice = places[key]
+                    if group.finished:
                         continue
-                    state.update(event)
-                    if state.finished:
+                    group.update(choice, event)
+                    if group.finished:
                         left -= 1
                         if on_finish:
-                            on_finish(state.output)
+                            on_finish(group.output)
         finally:
-            for state in states:  # after an error or Ctrl-C nothing may go on in the background
-                state.request.cancel()
-        return [state.output for state in states]
+            for group in groups:  # after an error or Ctrl-C nothing may go on in the background
+                group.cancel()
+        return [group.output for group in groups]
 
     def generate_stream(
         self,
@@ -156,10 +160,11 @@ class Engine:
         priority: int = 0,
         timeout: float | None = None,
     ) -> Iterator[CompletionDelta]:
-        """Yields news of one request as they come. Leaving the loop cancels the request."""
+        """Yields news of one request as they come, each of one of its n answers. With best_of they come at the end.
+        Leaving the loop cancels the request."""
         mailbox = _runtime.Mailbox()
-        state = self.submit(prompt, sampling_params or SamplingParams(), mailbox, 0, priority, timeout)
-        return self._stream(state, mailbox)
+        group = self.submit_group(prompt, sampling_params or SamplingParams(), mailbox, 0, priority, timeout)
+        return self._stream(group, mailbox)
 
     def forward(
         self,
@@ -192,21 +197,49 @@ class Engine:
         priority: int = 0,
         timeout: float | None = None,
     ) -> RequestState:
-        """Starts a request whose news come into the mailbox under `key`, for the state's update(); what
-        generate and generate_stream are made of."""
+        """Starts a request for one answer, whose news come into the mailbox under `key`, for the state's update()."""
+        if params.num_sequences > 1:
+            raise ValueError(f"submit takes requests for one answer, found {params.num_sequences}: use submit_group")
+        return self.submit_group(prompt, params, mailbox, key, priority, timeout).states[0]
+
+    def submit_group(
+        self,
+        prompt: Prompt,
+        params: SamplingParams,
+        mailbox: _runtime.Mailbox,
+        first_key: int,
+        priority: int = 0,
+        timeout: float | None = None,
+        choices: Sequence[SamplingParams] | None = None,
+    ) -> RequestGroup:
+        """Starts params.num_sequences requests for one prompt. The news of choice i come into the mailbox under
+        `first_key` + i, for the group's update(); what generate and generate_stream are made of.
+
+        choices: what self.choices(params) has returned, which may take a while.
+        """
         if timeout is not None and not timeout > 0:
             raise ValueError(f"timeout must be positive seconds or None, found {timeout}")
         text, ids = self._encode(prompt)
         # Token prompts work on engines without a tokenizer, unless something else is text.
         needs_text = text is not None or bool(params.stop_strings)
         tokenizer = self.tokenizer if needs_text or self._has_tokenizer else None
-        params = self.with_grammar(params)
-        options, guards = sampling_options(params, tokenizer)
-        options.priority = priority
-        options.timeout = timeout or 0.0
-        options.cache_salt = _salt(prompt)
-        [request] = self._native.submit(_int32(ids), mailbox, key, [options])
-        return RequestState(request, str(next(self._request_ids)), text, ids, params, tokenizer, guards)
+        choices = self.choices(params) if choices is None else choices
+        all_options = [sampling_options(one, tokenizer) for one in choices]
+        for options, _ in all_options:
+            options.priority = priority
+            options.timeout = timeout or 0.0
+            options.cache_salt = _salt(prompt)
+        requests = self._native.submit(_int32(ids), mailbox, first_key, [options for options, _ in all_options])
+        name = str(next(self._request_ids))
+        states = [
+            RequestState(request, name, text, ids, one, tokenizer, guards)
+            for request, one, (_, guards) in zip(requests, choices, all_options, strict=True)
+        ]
+        return RequestGroup(states, params)
+
+    def choices(self, params: SamplingParams) -> list[SamplingParams]:
+        """Parameters of each of the answers, with their own grammars."""
+        return [self.with_grammar(one) for one in copies(params)]
 
     def with_grammar(self, params: SamplingParams) -> SamplingParams:
         """With the structured_outputs compiled, which may take a while. Such parameters serve one request only."""
@@ -238,15 +271,13 @@ class Engine:
             return False
 
     @staticmethod
-    def _stream(state: RequestState, mailbox: _runtime.Mailbox) -> Iterator[CompletionDelta]:
+    def _stream(group: RequestGroup, mailbox: _runtime.Mailbox) -> Iterator[CompletionDelta]:
         try:
-            while not state.finished:
-                for _, event in mailbox.take(_POLL_SECONDS):
-                    if state.finished:
-                        break
-                    yield state.update(event)
+            while not group.finished:
+                for choice, event in mailbox.take(_POLL_SECONDS):
+                    yield from group.update(choice, event)
         finally:
-            state.request.cancel()
+            group.cancel()
 
 
 def load_engine(path: str | os.PathLike[str], **options: Any) -> Engine:

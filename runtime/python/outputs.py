@@ -46,4 +46,5 @@ class CompletionDelta:
     #: With the first tokens, as in RequestOutput.
     prompt_logprobs: list[float | None] | None = None
     prompt_top_logprobs: list[dict[int, float] | None] | None = None
-    num_cached_tokens: int = 0  #: with the finish_reason: prompt tokens found in the cache
+    num_cached_tokens: int = 0  #: with the finish_reason of the first answer: prompt tokens found in the cache
+    index: int = 0  #: of the answer, in [0, n)

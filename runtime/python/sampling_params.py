@@ -52,7 +52,15 @@ class SamplingParams:
     token_mask: TokenMask | None = None
     logits_processor: LogitsProcessor | None = None
 
+    n: int = 1  #: answers to the prompt, which is computed once; with a seed they take seed, seed + 1, ...
+    #: Answers to generate, of which the n with the highest mean log probability of a token are returned, best first.
+    best_of: int | None = None
+
     def __post_init__(self) -> None:
+        if self.n < 1:
+            raise ValueError(f"n must be at least 1, found {self.n}")
+        if self.best_of is not None and self.best_of < self.n:
+            raise ValueError(f"best_of must be at least n, which is {self.n}, found {self.best_of}")
         for name in ("logprobs", "prompt_logprobs"):
             value = getattr(self, name)
             if value is not None and value < 0:
@@ -64,6 +72,10 @@ class SamplingParams:
         if self.structured_outputs is not None and (self.token_mask is not None or self.ignore_eos):
             other = "ignore_eos" if self.ignore_eos else "token_mask"
             raise ValueError(f"structured_outputs and {other} exclude each other: a grammar ends with eos")
+
+    @property
+    def num_sequences(self) -> int:
+        return self.n if self.best_of is None else self.best_of
 
     @property
     def stop_strings(self) -> list[str]:

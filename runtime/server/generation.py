@@ -12,7 +12,6 @@ from llmc.runtime.outputs import CompletionDelta
 from llmc.server.errors import ApiError, documented
 from llmc.server.models import ServedModel
 from llmc.server.protocol import PromptDetails, Sampling, Usage
-from llmc.server.sampling import copies
 from llmc.server.state import ServerState
 from llmc.server.streaming import merged
 
@@ -35,7 +34,7 @@ async def encode(model: ServedModel, text: str, add_special_tokens: bool = True)
 
 
 class Generation:
-    """`prompts` are token ids; choice i is copy i % n of prompt i // n. Iterate once."""
+    """`prompts` are token ids; choice i is answer i % n to prompt i // n. Iterate once."""
 
     def __init__(
         self,
@@ -55,19 +54,15 @@ class Generation:
 
     async def stream(self) -> AsyncGenerator[tuple[int, CompletionDelta], None]:
         """(choice, news) as they come. Raises ApiError or the engine's errors, some before anything runs."""
-        with self.state.admission.admit(len(self.prompts) * self.n):
-            sources = [
-                self._one(ids, copy)
-                for ids, params in zip(self.prompts, self.params, strict=True)
-                for copy in copies(params, self.n)
-            ]
+        with self.state.admission.admit(sum(params.num_sequences for params in self.params)):
+            sources = [self._one(ids, params) for ids, params in zip(self.prompts, self.params, strict=True)]
             async with contextlib.aclosing(merged(sources)) as all_news:
-                async for news in all_news:
-                    yield news
+                async for prompt, news in all_news:
+                    yield prompt * self.n + news.index, news
 
     async def _one(self, ids: list[int], params: SamplingParams) -> AsyncGenerator[CompletionDelta, None]:
-        watch = self.state.metrics.watch(self.model.name, len(ids))
-        reason = "abort"
+        watches = [self.state.metrics.watch(self.model.name, len(ids)) for _ in range(self.n)]
+        reasons = ["abort"] * self.n
         prompt = {"prompt_token_ids": ids, "cache_salt": self.body.cache_salt}
         source: AsyncIterator[CompletionDelta] = self.model.engine.generate(
             prompt, params, priority=self.body.priority, timeout=self.state.config.request_timeout
@@ -75,7 +70,7 @@ class Generation:
         try:
             async with contextlib.aclosing(source) as deltas:  # type: ignore[type-var]
                 async for delta in deltas:
-                    watch.news(len(delta.token_ids))
+                    watches[delta.index].news(len(delta.token_ids))
                     if self.hide_output:
                         shown: list[float] | None = None if delta.logprobs is None else []
                         delta = dataclasses.replace(delta, text="", token_ids=[], logprobs=shown, stop_reason=None)
@@ -84,14 +79,15 @@ class Generation:
                     if delta.finish_reason == "abort":
                         raise ApiError(503, "the server is shutting down: ask again", code="shutting_down")
                     if delta.finish_reason is not None:
-                        reason = delta.finish_reason
+                        reasons[delta.index] = delta.finish_reason
                         self.cached += delta.num_cached_tokens
                     yield delta
         except Exception:
-            reason = "error"
+            reasons = ["error" if reason == "abort" else reason for reason in reasons]
             raise
         finally:
-            watch.end(reason)
+            for watch, reason in zip(watches, reasons, strict=True):
+                watch.end(reason)
 
     def usage(self) -> Usage:
         """So far. A prompt counts once, however many answers it gets."""

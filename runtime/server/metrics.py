@@ -26,6 +26,8 @@ _GAUGES = (
     ("blocks_used", "kv_blocks_used", "KV blocks that running requests hold"),
     ("blocks_total", "kv_blocks", "KV blocks of the engine"),
     ("blocks_idle", "kv_blocks_idle", "Free KV blocks whose contents can be reused"),
+    ("host_blocks_used", "kv_host_blocks_used", "KV blocks of preempted requests in host memory"),
+    ("host_blocks_total", "kv_host_blocks", "KV blocks that host memory has room for"),
 )
 _COUNTERS = (
     ("num_steps", "steps", "Steps of the engine"),
@@ -35,6 +37,9 @@ _COUNTERS = (
     ("num_evictions", "kv_evictions", "Reusable KV blocks that were given to others"),
     ("num_looked_up_tokens", "prefix_queried_tokens", "Prompt tokens looked up in the prefix cache"),
     ("num_reused_tokens", "prefix_reused_tokens", "Prompt tokens found in the prefix cache"),
+    ("num_forks", "forks", "Requests that began with the KV blocks of another one of their prompt"),
+    ("num_blocks_swapped_out", "kv_blocks_swapped_out", "KV blocks of preempted requests copied to host memory"),
+    ("num_blocks_swapped_in", "kv_blocks_swapped_in", "KV blocks copied back from host memory"),
     ("num_deadlines_missed", "deadlines_missed", "Requests that ran out of time"),
     ("num_failed_steps", "failed_steps", "Steps that failed"),
     ("step_seconds", "step_seconds", "Time in steps"),

@@ -22,9 +22,12 @@ _SAME = (
 def sampling_params(request: Sampling, model: ServedModel, max_tokens: int, logprobs: int | None) -> SamplingParams:
     """The request's values over what the model's generation_config.json recommends."""
     refuse_unsupported(request)
+    best_of = _best_of(request)
     chosen = {name: value for name in _SAME if (value := getattr(request, name)) is not None}
     return dataclasses.replace(
         model.llm.get_default_sampling_params(),
+        n=request.n,
+        best_of=best_of,
         max_tokens=max_tokens,
         min_tokens=request.min_tokens,
         seed=None if request.seed is None else request.seed % 2**64,
@@ -39,11 +42,18 @@ def sampling_params(request: Sampling, model: ServedModel, max_tokens: int, logp
     )
 
 
-def copies(params: SamplingParams, n: int) -> list[SamplingParams]:
-    """Parameters of the n answers to one prompt: seeds that follow each other."""
-    if params.seed is None:
-        return [params] * n
-    return [dataclasses.replace(params, seed=(params.seed + i) % 2**64) for i in range(n)]
+def _best_of(request: Sampling) -> int | None:
+    if not isinstance(request, CompletionRequest) or request.best_of is None:
+        return None
+    if request.best_of < request.n:
+        raise ApiError(
+            400, f"best_of: expected at least n, which is {request.n}, found {request.best_of}", param="best_of"
+        )
+    if request.stream and request.best_of > request.n:
+        raise ApiError(
+            400, "best_of cannot be streamed: send stream false, or best_of with the value of n", param="best_of"
+        )
+    return request.best_of
 
 
 def _logit_bias(given: Mapping[str, float] | None) -> dict[int, float] | None:
@@ -95,11 +105,8 @@ def refuse_unsupported(request: Sampling) -> None:
     def refuse(name: str, neutral: str) -> None:
         raise ApiError(400, f"{name} is not supported yet: leave it out or send {neutral}", param=name)
 
-    if isinstance(request, CompletionRequest):
-        if request.suffix:
-            refuse("suffix", "null")
-        if request.best_of not in (None, request.n):
-            refuse("best_of", "the value of n")
+    if isinstance(request, CompletionRequest) and request.suffix:
+        refuse("suffix", "null")
     if isinstance(request, ChatRequest) and request.modalities not in (None, ["text"]):
         refuse("modalities", '["text"]')
 

@@ -76,6 +76,24 @@ def test_seeds_make_the_answers_of_n(server):
     assert one.usage.prompt_tokens == 6
 
 
+def test_n_computes_the_prompt_once(server):
+    before = dict(server.llm.stats)
+    ask = {"model": "toy", "prompt": "a prompt of its own", "max_tokens": 4, "n": 4, "seed": 1}
+    tokens = server.client.completions.create(**ask).usage.prompt_tokens
+    after = server.llm.stats
+    assert after["num_forks"] - before["num_forks"] == 3
+    assert after["num_prompt_tokens"] - before["num_prompt_tokens"] <= tokens + 3
+
+
+def test_best_of_answers_with_the_likeliest(server):
+    ask = {"model": "toy", "prompt": "hello", "max_tokens": 12, "seed": 7, "logprobs": 0}
+    candidates = server.client.completions.create(**ask, n=6).choices
+    candidates.sort(key=lambda c: sum(c.logprobs.token_logprobs) / len(c.logprobs.token_logprobs), reverse=True)
+    chosen = server.client.completions.create(**ask, n=2, best_of=6).choices
+    assert [c.text for c in chosen] == [c.text for c in candidates[:2]]
+    assert [c.index for c in chosen] == [0, 1]
+
+
 def test_stop_strings(server):
     text = expected(server, "hello", max_tokens=30).text
     stop = text[5:7]

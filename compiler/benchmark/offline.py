@@ -35,7 +35,7 @@ def run_offline(
     from llmc.runtime._runtime import Mailbox
 
     mailbox = Mailbox()
-    records = [Record(len(item.prompt), due=item.arrival or 0.0) for item in items]
+    records = [Record(len(item.prompt), item.arrival or 0.0, asked_tokens=item.output_tokens) for item in items]
     states: list[RequestState] = []
     running = 0
     start = time.perf_counter()

@@ -19,11 +19,21 @@ class Record:
     finished: float = 0.0
     output_tokens: int = 0
     cached_tokens: int = 0  #: of the prompt, found in the KV cache
-    error: str | None = None
+    asked_tokens: int = 0  #: of output
+    error: str | None = None  #: the kind of failure, the same for all of a kind
+    detail: str = ""  #: what was said about it
 
     @property
     def ok(self) -> bool:
         return self.error is None and bool(self.arrivals)
+
+    @property
+    def late(self) -> float:
+        """Seconds by which it was sent after its time."""
+        return self.sent - self.due
+
+    def fail(self, error: str, detail: object = "") -> None:
+        self.error, self.detail = error, str(detail)[:400]
 
     @property
     def time_to_first_token(self) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -26,6 +27,8 @@ TITLES = {
 }
 PERCENTILES = (50, 90, 99)
 
+NO_TOKEN = "no token came"
+
 #: Latency name -> seconds that a request must stay below.
 Objectives = Mapping[str, float]
 
@@ -48,11 +51,14 @@ def meets(record: Record, objectives: Objectives) -> bool:
 def summarize(records: Sequence[Record], seconds: float, objectives: Objectives | None = None) -> dict[str, Any]:
     """Figures over the `seconds` of a run; latencies in seconds. Failed requests count nowhere else."""
     done = [record for record in records if record.ok]
+    seconds = max(seconds, 1e-9)  # where nothing could even be sent
     inputs = sum(record.input_tokens for record in done)
     outputs = sum(record.output_tokens for record in done)
     figures: dict[str, Any] = {
         "requests": len(done),
         "failed": len(records) - len(done),
+        "errors": _errors(records),
+        "short_answers": sum(record.output_tokens < record.asked_tokens for record in done),
         "seconds": seconds,
         "input_tokens": inputs,
         "output_tokens": outputs,
@@ -72,6 +78,14 @@ def summarize(records: Sequence[Record], seconds: float, objectives: Objectives 
             "share": good / len(records),
         }
     return figures
+
+
+def _errors(records: Sequence[Record]) -> dict[str, dict[str, Any]]:
+    """Kind of failure, most frequent first -> how many, and what the first one said."""
+    failed = [record for record in records if not record.ok]
+    kinds = Counter(record.error or NO_TOKEN for record in failed)
+    said = {record.error or NO_TOKEN: record.detail for record in reversed(failed)}
+    return {kind: {"count": count, "example": said[kind]} for kind, count in kinds.most_common()}
 
 
 def parse_objectives(words: Sequence[str]) -> dict[str, float]:

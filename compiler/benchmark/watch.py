@@ -8,7 +8,7 @@ import shutil
 import statistics
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 Stats = Mapping[str, Any]  # of Engine.stats, or of one engine in a server's /stats
@@ -36,28 +36,43 @@ class EngineWatch:
         return between(self._first, self._looks)
 
 
-def between(first: Stats, looks: list[Stats]) -> dict[str, Any]:
-    """The figures of the engine from `first` to the last of `looks`; peaks are those of the looks."""
+def between(first: Stats, looks: Sequence[Stats]) -> dict[str, Any]:
+    """The figures of the engine from `first` to the last of `looks`; peaks are those of the looks.
+
+    A statistic that is not there (servers tell less than engines) leaves its figures out.
+    """
     last = looks[-1]
 
     def change(name: str) -> Any:
-        return last[name] - first[name]
+        return last[name] - first[name] if name in last and name in first else None
 
-    used = [look["blocks_used"] / look["blocks_total"] for look in looks]
-    steps = change("num_steps")
-    tokens = change("num_prompt_tokens") + change("num_generated_tokens")
-    return {
-        "kv_blocks": last["blocks_total"],
-        "kv_used_peak": max(used),
-        "kv_used_mean": statistics.fmean(used),
-        "running_peak": max(look["num_running"] for look in looks),
-        "waiting_peak": max(look["num_waiting"] for look in looks),
+    def peak(name: str) -> Any:
+        return max((look[name] for look in looks if name in look), default=None)
+
+    used = [share for look in looks if (share := _used_share(look)) is not None]
+    steps, prompts, generated = change("num_steps"), change("num_prompt_tokens"), change("num_generated_tokens")
+    per_step = None
+    if None not in (steps, prompts, generated):
+        per_step = (prompts + generated) / steps if steps else 0.0
+    found = {
+        "kv_blocks": last.get("blocks_total"),
+        "kv_used_peak": max(used, default=None),
+        "kv_used_mean": statistics.fmean(used) if used else None,
+        "running_peak": peak("num_running"),
+        "waiting_peak": peak("num_waiting"),
         "steps": steps,
-        "tokens_per_step": tokens / steps if steps else 0.0,
+        "tokens_per_step": per_step,
         "preemptions": change("num_preemptions"),
         "prompt_tokens_looked_up": change("num_looked_up_tokens"),
         "prompt_tokens_reused": change("num_reused_tokens"),
     }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _used_share(look: Stats) -> float | None:
+    if "kv_used" in look:
+        return float(look["kv_used"])
+    return look["blocks_used"] / look["blocks_total"] if look.get("blocks_total") else None
 
 
 _GPU_FIELDS = {"utilization.gpu": "utilization_percent", "memory.used": "memory_mib", "power.draw": "power_watts"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -29,7 +30,13 @@ class WorkItem:
 def random_tokens(rng: random.Random, count: int, vocab_size: int) -> list[int]:
     if vocab_size <= FIRST_TOKEN_ID:
         raise OptionError(f"expected a vocabulary of more than {FIRST_TOKEN_ID} tokens, found {vocab_size}")
-    return [rng.randrange(FIRST_TOKEN_ID, vocab_size) for _ in range(count)]
+    return rng.choices(_ids(vocab_size), k=count)
+
+
+@functools.cache
+def _ids(vocab_size: int) -> list[int]:
+    # One object for each id, that millions of prompt tokens share.
+    return list(range(FIRST_TOKEN_ID, vocab_size))
 
 
 def synthetic(

@@ -13,6 +13,7 @@ KINDS = {
     "steps": "time of a decode step and of a prefill; with --profile of each kernel",
     "throughput": "tokens/s of an engine under many requests at once",
     "latency": "time to the first token and between tokens, requests one after the other",
+    "serve": "what clients of a server see: latencies and tokens/s under load",
 }
 
 

@@ -74,4 +74,5 @@ def _card(model: ServedModel) -> dict[str, Any]:
         "owned_by": "llmc",
         "root": str(model.llm.info["model_name"]),
         "max_model_len": model.max_length,
+        "vocab_size": int(model.llm.info["vocab_size"]),
     }

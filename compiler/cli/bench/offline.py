@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from llmc.compiler.cli.arguments import add_option
-from llmc.compiler.cli.bench.workloads import Workload, add_workload_options, workloads
+from llmc.compiler.cli.bench.common import add_report_options, check_counts, settings
+from llmc.compiler.cli.bench.workloads import WORKLOAD_SETTINGS, Workload, add_workload_options, workloads
 from llmc.compiler.cli.generation import add_loading_options, user_errors
-from llmc.errors import CompileError, OptionError
+from llmc.errors import CompileError
 
 if TYPE_CHECKING:
     from llmc.runtime import Engine
@@ -45,12 +46,6 @@ def add_offline_options(parser: argparse.ArgumentParser, num_requests: int, conc
     add_report_options(parser)
 
 
-def add_report_options(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("report")
-    add_option(group, "json", "output-json", type=Path, metavar="FILE", help="write the figures to a file")
-    add_option(group, "quiet", action="store_true", help="no progress on stderr")
-
-
 def run_offline_kind(kind: str, arguments: argparse.Namespace) -> int:
     from rich.console import Console
 
@@ -58,12 +53,9 @@ def run_offline_kind(kind: str, arguments: argparse.Namespace) -> int:
     from llmc.compiler.benchmark.summary import parse_objectives
     from llmc.compiler.benchmark.tables import run_tables
 
-    for name, least in (("concurrency", 1), ("warmup", 0)):
-        value = getattr(arguments, name)
-        if value is not None and value < least:
-            raise OptionError(f"--{name}: expected {least} or more, found {value}")
+    check_counts(arguments, concurrency=1, warmup=0)
     objectives = parse_objectives(arguments.goodput)
-    made = report(kind, arguments.engine, settings=_settings(arguments))
+    made = report(kind, arguments.engine, settings=settings(arguments, _SETTINGS))
     vocab_size = _vocab_size(arguments.engine)
     todo = workloads(arguments, vocab_size)
     console = Console()
@@ -149,13 +141,6 @@ def _measure(
 
 
 _SETTINGS = (
-    "input_len", "output_len", "num_requests", "shape", "shared_prefix", "dataset", "too_long", "seed", "concurrency",
-    "warmup", "threads", "kv_cache_tokens", "free_memory_fraction", "max_batch_size", "max_num_tokens", "policy",
-    "block_reuse",
+    *WORKLOAD_SETTINGS, "concurrency", "warmup", "threads", "kv_cache_tokens", "free_memory_fraction",
+    "max_batch_size", "max_num_tokens", "policy", "block_reuse",
 )  # fmt: skip
-
-
-def _settings(arguments: argparse.Namespace) -> dict[str, Any]:
-    """What the figures depend on."""
-    chosen = {name: getattr(arguments, name, None) for name in _SETTINGS}
-    return {k: v.name if isinstance(v, Path) else v for k, v in chosen.items() if v not in (None, [])}

@@ -1,3 +1,4 @@
 """Engines and servers to be measured: the toy of the runtime's tests."""
 
 from support.toy_fixtures import host_so, make_toy, pack, slow_host_so, slow_toy, toy  # noqa: F401
+from support.toy_server import serve, server  # noqa: F401

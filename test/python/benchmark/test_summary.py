@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -32,7 +33,7 @@ def test_latencies_of_one_request() -> None:
 
 
 def test_figures_of_a_run() -> None:
-    failed = Record(1000, error="status 500")
+    failed = Record(1000, error="status 500", detail="no memory")
     figures = summarize([FIRST, failed, SECOND], 5.0)
     expected = {
         "requests": 2,
@@ -49,6 +50,22 @@ def test_figures_of_a_run() -> None:
     )
     assert figures["latency"]["tpot"]["max"] == 1.0
     assert "goodput" not in figures
+    assert figures["errors"] == {"status 500": {"count": 1, "example": "no memory"}}
+
+
+def test_every_failure_is_counted_under_its_kind() -> None:
+    records = [Record(1), Record(1, error="a", detail="one"), Record(1, error="a", detail="two"), FIRST, Record(1)]
+    figures = summarize([*records, Record(1)], 5.0)
+    assert (figures["requests"], figures["failed"]) == (1, 5)
+    assert figures["errors"] == {
+        "no token came": {"count": 3, "example": ""},
+        "a": {"count": 2, "example": "one"},
+    }
+
+
+def test_answers_that_end_before_their_length_are_counted() -> None:
+    short = dataclasses.replace(FIRST, asked_tokens=5)
+    assert summarize([short, dataclasses.replace(FIRST, asked_tokens=4)], 5.0)["short_answers"] == 1
 
 
 def test_percentiles() -> None:

@@ -7,7 +7,7 @@ import random
 
 import openai
 import pytest
-from server.conftest import running
+from support.toy_server import running
 
 from llmc.runtime.outputs import CompletionDelta
 from llmc.server import ServerConfig

@@ -40,5 +40,5 @@ _ALL = (
     DType("u64", "U64", "ui64", "uint64", 8),
 )
 BY_NAME = {dtype.name: dtype for dtype in _ALL}
-BY_MLIR = {dtype.mlir: dtype for dtype in _ALL}
+BY_MLIR = {dtype.mlir: dtype for dtype in _ALL} | {"i4": BY_NAME["u8"]}  # two share a byte
 BY_SAFETENSORS = {dtype.safetensors: dtype for dtype in _ALL}

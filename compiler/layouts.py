@@ -7,7 +7,8 @@ import re
 
 import numpy as np
 
-from llmc.compiler.recipes import RecipeError, Shape
+from llmc.compiler.recipe_error import RecipeError
+from llmc.compiler.recipes import Shape
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,11 +30,13 @@ class RowMajor:
 class Panels:
     """`#llm.panels<rows = R, group = G>` of an [N, K] weight.
 
-    Stored as [ceil(N / R), ceil(K / G), R, G], padded with zeros.
+    Stored as [ceil(N / R), ceil(K / G), R, G], padded with zeros. With `pairs`, G is 2 and the two
+    4-bit integers of a group share a byte, the first in its low half: [ceil(N / R), ceil(K / 2), R].
     """
 
     rows: int
     group: int
+    pairs: bool = False
 
     @property
     def row_multiple(self) -> int:
@@ -42,14 +45,19 @@ class Panels:
     def stored_shape(self, shape: Shape) -> Shape:
         if len(shape) != 2:
             raise RecipeError(f"layout panels needs a matrix, found shape {list(shape)}")
-        return (-(-shape[0] // self.rows), -(-shape[1] // self.group), self.rows, self.group)
+        panels = (-(-shape[0] // self.rows), -(-shape[1] // self.group), self.rows)
+        return panels if self.pairs else (*panels, self.group)
 
     def store(self, rows: np.ndarray) -> np.ndarray:
         panels, groups = self.stored_shape(rows.shape)[:2]
         padding = (panels * self.rows - rows.shape[0], groups * self.group - rows.shape[1])
         if any(padding):
             rows = np.pad(rows, [(0, padding[0]), (0, padding[1])])
-        return rows.reshape(panels, self.rows, groups, self.group).transpose(0, 2, 1, 3)
+        panelled = rows.reshape(panels, self.rows, groups, self.group).transpose(0, 2, 1, 3)
+        if not self.pairs:
+            return panelled
+        codes = panelled.astype(np.uint8) & 15
+        return codes[..., 0] | codes[..., 1] << 4
 
 
 Layout = RowMajor | Panels
@@ -57,11 +65,16 @@ Layout = RowMajor | Panels
 _PANELS = re.compile(r"#llm\.panels<\s*rows\s*=\s*(\d+)\s*,\s*group\s*=\s*(\d+)\s*>")
 
 
-def parse_layout(text: str | None) -> Layout:
-    """Reads the assembly of a layout attribute; None is row-major."""
+def parse_layout(text: str | None, pairs: bool = False) -> Layout:
+    """Reads the assembly of a layout attribute; None is row-major. pairs: of 4-bit integers."""
     if text is None:
+        if pairs:
+            raise RecipeError("4-bit integers need a layout in which two neighbours share a byte")
         return RowMajor()
     match = _PANELS.fullmatch(text.strip())
     if match is None:
         raise RecipeError(f"unknown layout {text}")
-    return Panels(rows=int(match.group(1)), group=int(match.group(2)))
+    rows, group = map(int, match.groups())
+    if pairs and group != 2:
+        raise RecipeError(f"4-bit integers lie in groups of 2, found {text}")
+    return Panels(rows, group, pairs)

@@ -55,6 +55,7 @@ def build_manifest(
             "weights": resolved.weight_dtype,
             "activations": resolved.activation_dtype,
             "kv_cache": resolved.kv_cache_dtype,
+            **({"quantization": resolved.quantization.name} if resolved.quantization else {}),
         },
         "weights": weight_section(weights, weight_hashes),
         "parts": parts,

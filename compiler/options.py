@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from pathlib import Path
 
+from llmc.compiler.quantization.formats import QuantizationFormat, find_format
 from llmc.compiler.targets import Target, find_target
 from llmc.errors import OptionError
-
-#: Quantization formats that trtllm-build users may type, and what stands in for them today.
-QFORMATS = ("none",)
-_COMING_QFORMATS = ("fp8", "int8_wo", "int4_awq", "int4_wo", "w4a8_awq", "nvfp4")
 
 _DTYPE_ALIASES = {
     "auto": "auto", "float32": "f32", "f32": "f32", "fp32": "f32", "float16": "f16", "f16": "f16",
     "fp16": "f16", "half": "f16", "bfloat16": "bf16", "bf16": "bf16",
 }  # fmt: skip
+
+
+_GLOB = re.compile(r"[\w.*?\[\]-]+")
 
 
 def parse_dtype(text: str, option: str) -> str:
@@ -42,7 +43,9 @@ class CompileOptions:
     model_name:      what the engine calls the model; None: the name of a .gguf file, else the
                      architecture. Never the folder, so that equal inputs give equal engines.
     strip_weights:   write no weights; `llmc refit` binds them later.
-    qformat:         quantization format; only "none" yet.
+    qformat:         quantization format (`llmc.compiler.quantization.formats`); "none" quantizes nothing.
+    exclude:         globs of linears that stay as they are: over names of parameters or modules.
+    quantize_lm_head: quantize the linear that makes the logits too.
     schedules:       file of measured schedules (`llmc tune`); None: those that llmc ships for the target.
     cache_dir:       folder of the kernel cache; None is the user's cache folder.
     use_cache:       whether to read and write the kernel cache.
@@ -61,6 +64,8 @@ class CompileOptions:
     model_name: str | None = None
     strip_weights: bool = False
     qformat: str = "none"
+    exclude: tuple[str, ...] = ()
+    quantize_lm_head: bool = False
     schedules: Path | None = None
     cache_dir: Path | None = None
     use_cache: bool = True
@@ -77,16 +82,14 @@ class CompileOptions:
                 f"--max_num_tokens {self.max_num_tokens} is below --max_batch_size "
                 f"{self.max_batch_size}: a decode step has one token for each sequence"
             )
-        if self.qformat not in QFORMATS:
-            self._refuse_qformat()
-
-    def _refuse_qformat(self) -> None:
-        if self.qformat in _COMING_QFORMATS:
-            raise OptionError(
-                f"--qformat {self.qformat} is not there yet; planned formats are "
-                f"{', '.join(_COMING_QFORMATS)}. Use --qformat none"
-            )
-        raise OptionError(f"--qformat {self.qformat}: expected {' or '.join(QFORMATS)}")
+        if self.qformat == "none" and (self.exclude or self.quantize_lm_head):
+            raise OptionError("--exclude and --quantize_lm_head say what --qformat quantizes: name a format")
+        for pattern in self.exclude:
+            if not _GLOB.fullmatch(pattern):
+                raise OptionError(
+                    f"--exclude {pattern}: expected a glob over names of layers, "
+                    "made of letters, digits and . _ - * ? [ ]"
+                )
 
     def resolve(self) -> ResolvedOptions:
         """Fills in the target's defaults. Raises TargetError or OptionError."""
@@ -114,6 +117,9 @@ class CompileOptions:
             activation_dtype=activations,
             kv_cache_dtype=_choose("kv_cache_dtype", kv_wish, target.kv_cache_dtypes, target),
             block_size=block_size,
+            quantization=find_format(self.qformat, target),
+            exclude=self.exclude,
+            quantize_lm_head=self.quantize_lm_head,
         )
 
 
@@ -126,6 +132,9 @@ class ResolvedOptions:
     activation_dtype: str
     kv_cache_dtype: str
     block_size: int
+    quantization: QuantizationFormat | None = None
+    exclude: tuple[str, ...] = ()
+    quantize_lm_head: bool = False
 
 
 def _at_least(name: str, value: int, minimum: int) -> None:

@@ -12,7 +12,13 @@ if TYPE_CHECKING:
     from mlir import ir
 
 #: Passes whose diagnostics are about the user's model, not about llmc.
-_CHECKS_OF_THE_MODEL = ("llm-verify-contract", "llm-raise-rope", "llm-convert-to-paged", "llm-form-kernels")
+_CHECKS_OF_THE_MODEL = (
+    "llm-verify-contract",
+    "llm-raise-rope",
+    "llm-convert-to-paged",
+    "llm-form-kernels",
+    "llm-assign-quantization",
+)
 
 
 def refusal(name: str, messages: str) -> ModelError | None:
@@ -26,11 +32,24 @@ def kernel_passes(options: ResolvedOptions) -> list[str]:
     return [
         "llm-pipeline-raise",
         f"llm-pipeline-batch{{block-size={options.block_size}}}",
+        *_quantization_passes(options),
         f"llm-pipeline-optimize{{{precision} glu-block={options.target.glu_block}}}",
         *(["llm-append-sampler"] if options.target.samples_on_device else []),
         "llm-form-kernels",
         "llm-outline-kernels",
     ]
+
+
+def _quantization_passes(options: ResolvedOptions) -> list[str]:
+    """The decision, by names as the checkpoint has them; llm-pipeline-optimize carries it out."""
+    format = options.quantization
+    if format is None:
+        return []
+    settings = [f"weights={format.weights}", f"group={format.group}"]
+    settings += [f"inputs={format.inputs}"] if format.inputs else []
+    settings += [f"exclude={','.join(options.exclude)}"] if options.exclude else []
+    settings += ["lm-head=true"] if options.quantize_lm_head else []
+    return [f"llm-assign-quantization{{{' '.join(settings)}}}"]
 
 
 def plan_passes(limits: dict[str, int]) -> list[str]:

@@ -15,6 +15,9 @@ from typing import Protocol
 
 import numpy as np
 
+from llmc.compiler.quantization.codes import CodeFormat, quantize_rows
+from llmc.compiler.recipe_error import RecipeError
+
 Shape = tuple[int, ...]
 
 
@@ -26,10 +29,6 @@ class TensorSource(Protocol):
     def shape(self, name: str) -> Shape: ...
 
     def read(self, name: str, rows: slice | None = None) -> np.ndarray: ...
-
-
-class RecipeError(Exception):
-    """A recipe that is malformed or does not fit the shapes of its parts."""
 
 
 class Recipe(abc.ABC):
@@ -220,6 +219,46 @@ class Offset(Recipe):
         return (self.part,)
 
 
+@dataclasses.dataclass(frozen=True)
+class Codes(Recipe):
+    """Its part, a matrix, quantized; the scales are those of `Scales` of the same fields."""
+
+    part: Recipe
+    format: CodeFormat
+
+    def shape(self, source: TensorSource) -> Shape:
+        shape = self.part.shape(source)
+        self.format.scale_shape(shape)
+        return shape
+
+    def read(self, source: TensorSource, begin: int, end: int) -> np.ndarray:
+        return self.quantize(source, begin, end)[0]
+
+    def quantize(self, source: TensorSource, begin: int, end: int) -> tuple[np.ndarray, np.ndarray]:
+        """Codes [end - begin, K] and float32 scales [end - begin, groups] of a range of rows."""
+        return quantize_rows(self.part.read(source, begin, end), self.format)
+
+    def parts(self) -> tuple[Recipe, ...]:
+        return (self.part,)
+
+
+@dataclasses.dataclass(frozen=True)
+class Scales(Recipe):
+    """The float32 scales of a quantized matrix."""
+
+    part: Recipe
+    format: CodeFormat
+
+    def shape(self, source: TensorSource) -> Shape:
+        return self.format.scale_shape(self.part.shape(source))
+
+    def read(self, source: TensorSource, begin: int, end: int) -> np.ndarray:
+        return Codes(self.part, self.format).quantize(source, begin, end)[1]
+
+    def parts(self) -> tuple[Recipe, ...]:
+        return (self.part,)
+
+
 def _join(arrays: list[np.ndarray], dim: int) -> np.ndarray:
     """Concatenation; parts of different storage types meet in float32."""
     if len(arrays) == 1:
@@ -264,6 +303,8 @@ class _Parser:
             "#llm.interleave": lambda: Interleave(self._list(), self._field("dim"), self._field("block")),
             "#llm.slice": lambda: Slice(self.recipe(), self._field("dim"), self._field("begin"), self._field("end")),
             "#llm.offset": lambda: Offset(self.recipe(), self._constant()),
+            "#llm.codes": lambda: Codes(self.recipe(), self._format()),
+            "#llm.scales": lambda: Scales(self.recipe(), self._format()),
         }
         if kind not in builders:
             raise RecipeError(f"unknown recipe {kind} in {self._text}")
@@ -281,11 +322,18 @@ class _Parser:
         return tuple(parts)
 
     def _field(self, name: str) -> int:
+        self._key(name)
+        return int(self.expect("number"))
+
+    def _key(self, name: str) -> None:
         self.mark(",")
         if self.expect("name") != name:
             raise self._error(f"'{name} ='")
         self.mark("=")
-        return int(self.expect("number"))
+
+    def _format(self) -> CodeFormat:
+        self._key("to")
+        return CodeFormat(self.expect("name"), self._field("group"))
 
     def _constant(self) -> float:
         self.mark(",")

@@ -18,7 +18,8 @@ import numpy as np
 from llmc.compiler.dtypes import BY_NAME, DType
 from llmc.compiler.layouts import Layout, parse_layout
 from llmc.compiler.progress import SILENT, Progress
-from llmc.compiler.recipes import Recipe, RecipeError, Shape, TensorSource, parse_recipe
+from llmc.compiler.recipe_error import RecipeError
+from llmc.compiler.recipes import Codes, Recipe, Scales, Shape, TensorSource, parse_recipe
 from llmc.errors import ModelError, bulleted
 
 #: float32 bytes of one chunk of rows.
@@ -51,7 +52,8 @@ class Weight:
 
     @property
     def _layout(self) -> Layout:
-        return parse_layout(self.layout)
+        recipe = self.parsed_recipe()
+        return parse_layout(self.layout, pairs=isinstance(recipe, Codes) and recipe.format.type == "i4")
 
     def parsed_recipe(self) -> Recipe | None:
         return None if self.recipe is None else parse_recipe(self.recipe)
@@ -59,17 +61,31 @@ class Weight:
     def chunks(self, source: TensorSource | None) -> Iterator[np.ndarray]:
         """The stored elements in order, as C-contiguous arrays of `dtype`. `source` may be None for
         a weight with a value."""
-        layout = self._layout
         if not self.shape:
             yield np.ascontiguousarray(self._rows(None, source, 0, 1)).astype(self.dtype.np)
             return
         recipe = self.parsed_recipe()
+        for begin, end in self._ranges():
+            yield self._stored(self._rows(recipe, source, begin, end))
+
+    def quantized_chunks(self, source: TensorSource, scales: Weight) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """The stored elements of this weight of codes, each chunk with those of `scales` for its rows."""
+        recipe = self.parsed_recipe()
+        assert isinstance(recipe, Codes)
+        for begin, end in self._ranges():
+            codes, of_rows = recipe.quantize(source, begin, end)
+            yield self._stored(codes), scales._stored(of_rows)
+
+    def _ranges(self) -> Iterator[tuple[int, int]]:
+        """Ranges of rows of about CHUNK_BYTES in float32, whole panels each."""
         row_bytes = 4 * int(np.prod(self.shape[1:], dtype=np.int64))
-        multiple = layout.row_multiple
+        multiple = self._layout.row_multiple
         step = max(CHUNK_BYTES // max(row_bytes, 1) // multiple, 1) * multiple
         for begin in range(0, self.shape[0], step):
-            rows = self._rows(recipe, source, begin, min(begin + step, self.shape[0]))
-            yield np.ascontiguousarray(layout.store(rows.astype(self.dtype.np, copy=False)))
+            yield begin, min(begin + step, self.shape[0])
+
+    def _stored(self, rows: np.ndarray) -> np.ndarray:
+        return np.ascontiguousarray(self._layout.store(rows.astype(self.dtype.np, copy=False)))
 
     def _rows(self, recipe: Recipe | None, source: TensorSource | None, begin: int, end: int) -> np.ndarray:
         if recipe is None:
@@ -145,8 +161,31 @@ def check_sources(weights: Iterable[Weight], checkpoint: TensorSource, ignore: I
 
 
 def storage_order(weights: Iterable[Weight]) -> list[Weight]:
-    """Wide elements first, so that every tensor is aligned to its element."""
-    return sorted(weights, key=lambda weight: -weight.dtype.bytes)
+    """Wide elements first, so that every tensor is aligned to its element.
+
+    Scales follow their codes, which are written from the same read of the checkpoint, where the
+    size of the codes leaves them aligned.
+    """
+    ordered = sorted(weights, key=lambda weight: -weight.dtype.bytes)
+    pairs = {codes.name: scales for codes, scales in quantized_pairs(ordered) if codes.stored_bytes % 4 == 0}
+    behind = {scales.name for scales in pairs.values()}
+    wide = [weight for weight in ordered if weight.dtype.bytes >= 4 and weight.name not in behind]
+    paired = [part for weight in ordered if weight.name in pairs for part in (weight, pairs[weight.name])]
+    narrow = [weight for weight in ordered if weight.dtype.bytes < 4 and weight.name not in pairs]
+    return wide + paired + narrow
+
+
+def quantized_pairs(weights: Iterable[Weight]) -> list[tuple[Weight, Weight]]:
+    """Weights of codes, each with the weight of its scales."""
+    codes: dict[Scales, Weight] = {}
+    scales: dict[Scales, Weight] = {}
+    for weight in weights:
+        recipe = weight.parsed_recipe()
+        if isinstance(recipe, Codes):
+            codes[Scales(recipe.part, recipe.format)] = weight
+        elif isinstance(recipe, Scales):
+            scales[recipe] = weight
+    return [(weight, scales[key]) for key, weight in codes.items() if key in scales]
 
 
 def safetensors_header(weights: Iterable[Weight]) -> bytes:
@@ -184,10 +223,10 @@ def write_weights(
     hashes = {}
     total = sum(weight.stored_bytes for weight in ordered)
     with progress.task("packing weights", total, "bytes") as advance:
-        for weight in ordered:
+        for weight, chunks in _streams(ordered, checkpoint):
             digest = hashlib.sha256()
             written = 0
-            for chunk in weight.chunks(checkpoint):
+            for chunk in chunks:
                 data = chunk.view(np.uint8).data.cast("B")
                 digest.update(data)
                 write(data)
@@ -196,3 +235,26 @@ def write_weights(
             assert written == weight.stored_bytes, weight.name
             hashes[weight.name] = digest.hexdigest()
     return hashes
+
+
+def _streams(ordered: list[Weight], checkpoint: TensorSource | None) -> Iterator[tuple[Weight, Iterable[np.ndarray]]]:
+    """The chunks of each weight, to be used up before the next one. Of a pair of codes and scales
+    the scales, a hundredth of it or less, wait in memory until the codes are through."""
+    scales_of = {codes.name: scales for codes, scales in quantized_pairs(ordered)}
+    waiting: dict[str, list[np.ndarray]] = {}
+
+    def codes_of(weight: Weight, scales: Weight) -> Iterator[np.ndarray]:
+        assert checkpoint is not None
+        for codes, of_rows in weight.quantized_chunks(checkpoint, scales):
+            waiting[scales.name].append(of_rows)
+            yield codes
+
+    for here, weight in enumerate(ordered):
+        scales = scales_of.get(weight.name)
+        if weight.name in waiting:
+            yield weight, waiting.pop(weight.name)
+        elif scales is not None and here + 1 < len(ordered) and ordered[here + 1] is scales:
+            waiting[scales.name] = []
+            yield weight, codes_of(weight, scales)
+        else:
+            yield weight, weight.chunks(checkpoint)

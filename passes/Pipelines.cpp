@@ -85,6 +85,7 @@ void buildOptimize(OpPassManager &manager, const OptimizeOptions &options) {
   manager.addPass(llmc::createLlmAssignPrecision(
       {options.weights, options.activations, options.kv}));
   manager.addPass(llmc::createLlmMergeProjections({options.gluBlock}));
+  manager.addPass(llmc::createLlmLowerQuantization());
   addCleanup(manager);
 }
 
@@ -117,7 +118,8 @@ void llmc::registerPipelines() {
       "Turns the graph of one sequence into that of a paged, ragged batch",
       buildBatch);
   PassPipelineRegistration<OptimizeOptions>(
-      "llm-pipeline-optimize", "Assigns precision and merges projections",
+      "llm-pipeline-optimize",
+      "Assigns precision, merges projections and lowers quantized linears",
       buildOptimize);
   PassPipelineRegistration<OutlineOptions>(
       "llm-pipeline-outline", "Cuts the step into kernels and launches",

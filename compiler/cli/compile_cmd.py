@@ -12,6 +12,7 @@ from llmc.compiler.cli.arguments import add_option
 from llmc.compiler.cli.console import make_progress
 from llmc.compiler.options import CompileOptions
 from llmc.compiler.phases import EMITTABLE, Phase, emit_help, find_phase
+from llmc.compiler.quantization.formats import known_formats
 from llmc.compiler.targets import known_targets
 from llmc.errors import OptionError
 
@@ -24,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="Hugging Face folder or .gguf file")
     add_option(parser, "output", "output_dir", short="o", type=Path, metavar="ENGINE",
                help="engine folder to write, or a file name that ends in .llmc")  # fmt: skip
-    add_option(parser, "target", default=defaults.target, help="what to compile for:\n" + _targets())
+    add_option(parser, "target", default=defaults.target, help="what to compile for:\n" + _lines(known_targets()))
     add_option(
         parser, "model_name", "served-model-name", help="what the engine calls the model (default: its architecture)"
     )
@@ -33,7 +34,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     model = parser.add_argument_group("precision")
     add_option(model, "dtype", default="auto", help="storage of the weights: auto, bfloat16, float16, float32")
     add_option(model, "kv_cache_dtype", default="auto", help="storage of keys and values; the same names")
-    add_option(model, "qformat", default="none", help="quantization format: none")
+    add_option(model, "qformat", default="none", help="quantization format of the linears:\n" + _lines(known_formats()))
+    add_option(model, "exclude", action="append", default=[], metavar="GLOB",
+               help="leave linears as they are, by the name of the layer (*.down_proj); may be repeated")  # fmt: skip
+    add_option(
+        model, "quantize_lm_head", action="store_true", help="quantize the last linear, which makes the logits, too"
+    )
 
     limits = parser.add_argument_group("limits")
     add_option(limits, "max_batch_size", "max-num-seqs", type=int, default=defaults.max_batch_size,
@@ -82,6 +88,8 @@ def run(arguments: argparse.Namespace) -> int:
         model_name=arguments.model_name,
         strip_weights=arguments.strip_weights,
         qformat=arguments.qformat,
+        exclude=tuple(arguments.exclude),
+        quantize_lm_head=arguments.quantize_lm_head,
         schedules=arguments.schedules,
         cache_dir=arguments.cache_dir,
         use_cache=not arguments.no_cache,
@@ -123,5 +131,5 @@ def _next_step(arguments: argparse.Namespace) -> str:
     return f"try it with: llmc chat {arguments.output}"
 
 
-def _targets() -> str:
-    return "\n".join(f"{name:10} {summary}" for name, summary in known_targets().items())
+def _lines(known: dict[str, str]) -> str:
+    return "\n".join(f"{name:11} {summary}" for name, summary in known.items())

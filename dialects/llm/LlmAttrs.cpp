@@ -20,10 +20,15 @@ using EmitError = function_ref<InFlightDiagnostic()>;
 
 bool llmc::llm::isRecipe(Attribute attr) {
   return isa<SourceAttr, TransposeAttr, ConcatAttr, InterleaveAttr, SliceAttr,
-             OffsetAttr>(attr);
+             OffsetAttr, CodesAttr, ScalesAttr>(attr);
 }
 
+// A part of a recipe. Codes and scales are made last: what rearranges rows
+// rearranges the values that they are made from.
 static LogicalResult checkRecipe(EmitError emitError, Attribute attr) {
+  if (isa<CodesAttr, ScalesAttr>(attr))
+    return emitError() << "expected a recipe of values, got " << attr
+                       << "; quantize outermost";
   if (isRecipe(attr))
     return success();
   return emitError()
@@ -79,6 +84,43 @@ LogicalResult SliceAttr::verify(EmitError emitError, Attribute recipe,
     return emitError() << "expected a range with 0 <= begin < end, got ["
                        << begin << ", " << end << ")";
   return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Quantization
+//===----------------------------------------------------------------------===//
+
+static LogicalResult checkCodes(EmitError emitError, Type type, int64_t group) {
+  if (!isa<Float8E4M3FNType>(type) && !type.isSignlessInteger(8) &&
+      !type.isSignlessInteger(4))
+    return emitError() << "expected codes of type f8E4M3FN, i8 or i4, got "
+                       << type;
+  if (group < 0)
+    return emitError() << "expected a group of 0 (the whole row) or more, got "
+                       << group;
+  return success();
+}
+
+LogicalResult QuantizationAttr::verify(EmitError emitError, Type weight,
+                                       int64_t group, Type input) {
+  if (failed(checkCodes(emitError, weight, group)))
+    return failure();
+  if (input && input != weight)
+    return emitError() << "expected input codes of the type of the weight's, "
+                       << weight << ", got " << input;
+  return success();
+}
+
+LogicalResult CodesAttr::verify(EmitError emitError, Attribute recipe, Type to,
+                                int64_t group) {
+  if (failed(checkRecipe(emitError, recipe)))
+    return failure();
+  return checkCodes(emitError, to, group);
+}
+
+LogicalResult ScalesAttr::verify(EmitError emitError, Attribute recipe, Type to,
+                                 int64_t group) {
+  return CodesAttr::verify(emitError, recipe, to, group);
 }
 
 LogicalResult PanelLayoutAttr::verify(EmitError emitError, int64_t rows,

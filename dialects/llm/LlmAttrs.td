@@ -106,6 +106,58 @@ def Llm_OffsetAttr : Llm_Attr<"Offset", "offset"> {
   let genVerifyDecl = 1;
 }
 
+def Llm_QuantizationAttr : Llm_Attr<"Quantization", "quantization"> {
+  let summary = "how a linear is to be quantized";
+  let description = [{
+    What `llm-assign-quantization` decides for an `llm.linear` (its attribute
+    `llm.quantization`) and `llm-lower-quantization` carries out: the type of the
+    weight's codes with one scale for `group` consecutive in features of an out
+    feature (0: for all of them), and the type of the input's codes with one scale a
+    token; without it the input stays as it is.
+
+    Example: `#llm.quantization<weight = f8E4M3FN, group = 0, input = f8E4M3FN>`
+  }];
+  let parameters = (ins "::mlir::Type":$weight, "int64_t":$group,
+                        OptionalParameter<"::mlir::Type">:$input);
+  let assemblyFormat = [{
+    `<` `weight` `=` $weight `,` `group` `=` $group (`,` `input` `=` $input^)? `>`
+  }];
+  let genVerifyDecl = 1;
+}
+
+def Llm_CodesAttr : Llm_Attr<"Codes", "codes"> {
+  let summary = "a recipe of a matrix, quantized";
+  let description = [{
+    `convert(w / scale)`, saturating, with the scales that `#llm.scales` of the same
+    arguments makes. Always the outermost part of a recipe.
+
+    Example: `#llm.codes<#llm.source<"up_proj.weight">, to = f8E4M3FN, group = 0>`
+  }];
+  let parameters = (ins "::mlir::Attribute":$recipe, "::mlir::Type":$to,
+                        "int64_t":$group);
+  let assemblyFormat = [{
+    `<` $recipe `,` `to` `=` $to `,` `group` `=` $group `>`
+  }];
+  let genVerifyDecl = 1;
+}
+
+def Llm_ScalesAttr : Llm_Attr<"Scales", "scales"> {
+  let summary = "the scales of a quantized recipe of a matrix";
+  let description = [{
+    [N, K] gives [N, K / group] float32: `max(|w|) / limit` over `group` consecutive
+    columns of a row (0: the whole row, [N, 1]), at least 2^-126; `limit` is the
+    largest finite value of `to` whose negative it has too (448, 127 or 7).
+
+    Example: `#llm.scales<#llm.source<"up_proj.weight">, to = f8E4M3FN, group = 0>`
+  }];
+  let parameters = (ins "::mlir::Attribute":$recipe, "::mlir::Type":$to,
+                        "int64_t":$group);
+  let assemblyFormat = [{
+    `<` $recipe `,` `to` `=` $to `,` `group` `=` $group `>`
+  }];
+  let genVerifyDecl = 1;
+}
+
 def Llm_PanelLayoutAttr : Llm_Attr<"PanelLayout", "panels"> {
   let summary = "rows of a linear weight stored in panels";
   let description = [{

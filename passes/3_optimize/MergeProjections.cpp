@@ -7,6 +7,7 @@
 #include "passes/3_optimize/Passes.h"
 
 #include "passes/3_optimize/MergedParameter.h"
+#include "passes/3_optimize/Quantization.h"
 #include "passes/Parameters.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -68,8 +69,10 @@ Value mergedLinear(ArrayRef<llm::LinearOp> linears, const MergeRecipe &recipe,
       biases.empty() ? Value() : mergeWeights(biases, recipe, symbols, builder);
   auto type = RankedTensorType::get({first.getType().getDimSize(0), features},
                                     first.getType().getElementType());
-  return llm::LinearOp::create(builder, loc, type, first.getInput(), weight,
-                               bias);
+  auto merged =
+      llm::LinearOp::create(builder, loc, type, first.getInput(), weight, bias);
+  setQuantization(merged, quantizationOf(first));
+  return merged;
 }
 
 bool canMerge(llm::LinearOp linear) {
@@ -83,7 +86,8 @@ bool haveOneForm(llm::LinearOp a, llm::LinearOp b) {
   return a.getInput() == b.getInput() && !a.getBias() == !b.getBias() &&
          a.getType().getElementType() == b.getType().getElementType() &&
          getElementTypeOrSelf(a.getWeight()) ==
-             getElementTypeOrSelf(b.getWeight());
+             getElementTypeOrSelf(b.getWeight()) &&
+         quantizationOf(a) == quantizationOf(b);
 }
 
 struct MergeProjectionsPass

@@ -65,7 +65,8 @@ def LlmMergeProjections : Pass<"llm-merge-projections", "::mlir::ModuleOp"> {
     Biases are merged like their weights. Merged parameters are recipes over those of
     their parts; parts that nothing reads any more are erased. Projections that are
     already one matrix (`qkv_proj`) stay as they are. Linears with different element
-    types or of which only some have a bias are not merged.
+    types, of which only some have a bias, or of which only some are to be quantized,
+    are not merged.
 
     Before:
     ```mlir
@@ -87,6 +88,72 @@ def LlmMergeProjections : Pass<"llm-merge-projections", "::mlir::ModuleOp"> {
            "rows of gate and of up that are interleaved at a time">
   ];
   let dependentDialects = ["::llmc::llm::LlmDialect", "::mlir::tensor::TensorDialect"];
+}
+
+def LlmAssignQuantization : Pass<"llm-assign-quantization", "::mlir::ModuleOp"> {
+  let summary = "chooses the linears that are quantized";
+  let description = [{
+    Marks each `llm.linear` of @step with the attribute `llm.quantization`, which later
+    passes carry along and `llm-lower-quantization` carries out. Left out are linears
+    whose parameter an `exclude` pattern names, and, without `lm-head`, those that make
+    the logits. A pattern is a glob over the name of the parameter or of its module
+    (the name without `.weight`): `*.layers.0.*`, `*.down_proj`.
+
+    An `exclude` pattern that names no linear, in features that are no multiple of
+    `group`, and a choice that leaves nothing to quantize are errors.
+
+    Before:
+    ```mlir
+    %w = llm.weight @q_proj.weight : tensor<64x64xf32>
+    %y = llm.linear %x, %w : tensor<?x64xf32>, tensor<64x64xf32> -> tensor<?x64xf32>
+    ```
+    After `weights=f8E4M3FN inputs=f8E4M3FN`:
+    ```mlir
+    %y = llm.linear %x, %w {llm.quantization = #llm.quantization<weight = f8E4M3FN, group = 0, input = f8E4M3FN>} : ...
+    ```
+  }];
+  let options = [
+    Option<"weights", "weights", "std::string", /*default=*/"\"f8E4M3FN\"",
+           "type of the weights' codes: f8E4M3FN, i8 or i4">,
+    Option<"inputs", "inputs", "std::string", /*default=*/"\"\"",
+           "type of the inputs' codes; empty: inputs stay as they are">,
+    Option<"group", "group", "int64_t", /*default=*/"0",
+           "in features that share a scale; 0: all of an out feature">,
+    ListOption<"exclude", "exclude", "std::string",
+               "globs of parameters or modules that stay as they are">,
+    Option<"lmHead", "lm-head", "bool", /*default=*/"false",
+           "quantize the linear that makes the logits too">
+  ];
+  let dependentDialects = ["::llmc::llm::LlmDialect"];
+}
+
+def LlmLowerQuantization : Pass<"llm-lower-quantization", "::mlir::ModuleOp"> {
+  let summary = "turns marked linears into linears of codes and scales";
+  let description = [{
+    Replaces each `llm.linear` marked by `llm-assign-quantization` by an
+    `llm.scaled_linear`. Its weight becomes two parameters, codes and scales, whose
+    recipes quantize what the old recipe makes: the engine writer does it while the
+    rows stream. They are called as the old parameter (with `.quantized` behind it
+    where something else still reads that one) and the same with `_scale`. An input
+    with a code type gets an `llm.dynamic_scale` of its rows and an `llm.quantize`.
+
+    Preconditions: projections merged, so that what merges them need not know scales.
+
+    Before:
+    ```mlir
+    %y = llm.linear %x, %w {llm.quantization = #llm.quantization<weight = f8E4M3FN, group = 0, input = f8E4M3FN>} : ...
+    ```
+    After:
+    ```mlir
+    llm.parameter @q.weight : tensor<64x64xf8E4M3FN> from #llm.codes<#llm.source<"q.weight">, to = f8E4M3FN, group = 0>
+    llm.parameter @q.weight_scale : tensor<64x1xf32> from #llm.scales<#llm.source<"q.weight">, to = f8E4M3FN, group = 0>
+    ...
+    %s = llm.dynamic_scale %x {group = 0 : i64, limit = 448.0 : f64} : tensor<?x64xf32> -> tensor<?x1xf32>
+    %c = llm.quantize %x, %s : tensor<?x64xf32>, tensor<?x1xf32> -> tensor<?x64xf8E4M3FN>
+    %y = llm.scaled_linear %c, %w weight_scale(%ws : tensor<64x1xf32>) input_scale(%s : tensor<?x1xf32>) : ...
+    ```
+  }];
+  let dependentDialects = ["::llmc::llm::LlmDialect"];
 }
 
 #endif // LLMC_PASSES_OPTIMIZE_TD

@@ -50,6 +50,7 @@ private:
   void claimRopeAppends();
   void claim(Value value, KernelGroup *group);
   void assign(Operation *op);
+  bool joinQuantization(Operation *op);
   void mergeSumsIntoNorms();
 
   bool isUniform(Value value) const {
@@ -123,7 +124,7 @@ LogicalResult Grouping::checkSupported() {
   for (Operation &op : block.without_terminator()) {
     if (groups.groupOf(&op) || groups.copied.contains(&op) ||
         startedKind(&op) || isViewOp(&op) || isCastOp(&op) ||
-        isElementwiseOp(&op) ||
+        isElementwiseOp(&op) || isQuantizeOp(&op) ||
         isa<llm::WeightOp, llm::KvLayerOp, llm::GatherRowsOp, llm::PackedGluOp,
             llm::BroadcastOp, llm::RmsNormOp, llm::LayerNormOp>(op))
       continue;
@@ -140,7 +141,7 @@ bool Grouping::endsLinear(Value value) const {
   Operation *op = value.getDefiningOp();
   if (!op || !hasOneReader(value))
     return false;
-  if (isa<llm::LinearOp>(op))
+  if (isa<llm::LinearOp, llm::ScaledLinearOp>(op))
     return true;
   return isElementwiseOp(op) &&
          llvm::any_of(op->getOperands(),
@@ -247,6 +248,21 @@ bool Grouping::join(KernelGroup *group, Operation *op) {
   return true;
 }
 
+// Codes and scales are made where the rows are whole: by the kernel of a norm
+// or of elementwise ops, as further results beside rows that others read too. A
+// linear has a row in pieces, and attention has it head by head.
+bool Grouping::joinQuantization(Operation *op) {
+  KernelGroup *group = groups.producer(op->getOperand(0));
+  if (auto quantize = dyn_cast<llm::QuantizeOp>(op))
+    if (KernelGroup *scale = groups.producer(quantize.getScale()))
+      group = scale;
+  if (!group || (group->kind != KernelKind::Norm &&
+                 group->kind != KernelKind::Elementwise))
+    return false;
+  groups.add(group, op);
+  return true;
+}
+
 void Grouping::assign(Operation *op) {
   if (std::optional<KernelKind> kind = startedKind(op)) {
     KernelGroup *group = groups.create(*kind, op);
@@ -260,6 +276,8 @@ void Grouping::assign(Operation *op) {
       group->tail = op->getResult(0);
     return;
   }
+  if (isQuantizeOp(op) && joinQuantization(op))
+    return;
   KernelGroup *producer = youngestProducer(op);
   if (producer && join(producer, op))
     return;

@@ -49,7 +49,8 @@ std::optional<KernelKind> startedKind(Operation *op) {
     return KernelKind::Norm;
   return TypeSwitch<Operation *, Result>(op)
       .Case([](llm::EmbeddingOp) { return KernelKind::Embedding; })
-      .Case([](llm::LinearOp) { return KernelKind::Linear; })
+      .Case<llm::LinearOp, llm::ScaledLinearOp>(
+          [](auto) { return KernelKind::Linear; })
       .Case([](llm::KvAppendOp) { return KernelKind::RopeAppend; })
       .Case([](llm::PagedAttentionOp) { return KernelKind::Attention; })
       .Case([](llm::RopeTableOp) { return KernelKind::RopeTable; })
@@ -60,6 +61,10 @@ std::optional<KernelKind> startedKind(Operation *op) {
 bool isViewOp(Operation *op) {
   return isa<tensor::ExtractSliceOp, tensor::ExpandShapeOp,
              tensor::CollapseShapeOp, tensor::CastOp>(op);
+}
+
+bool isQuantizeOp(Operation *op) {
+  return isa<llm::DynamicScaleOp, llm::QuantizeOp>(op);
 }
 
 bool isCastOp(Operation *op) { return isa<arith::ExtFOp, arith::TruncFOp>(op); }

@@ -36,6 +36,9 @@ std::optional<KernelKind> startedKind(mlir::Operation *op);
 // Reshapes and slices: a kernel computes them by addressing.
 bool isViewOp(mlir::Operation *op);
 
+// What makes codes and scales out of rows.
+bool isQuantizeOp(mlir::Operation *op);
+
 // Conversions between float types.
 bool isCastOp(mlir::Operation *op);
 

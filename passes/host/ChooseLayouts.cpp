@@ -11,11 +11,18 @@ using namespace mlir;
 using namespace llmc;
 using namespace llmc::llm;
 
-// Does the panel kernel multiply by this operand?
-static bool isPanelWeight(KernelOp kernel, unsigned operand, int64_t rows) {
+// The layout in which the panel kernel reads this operand; null: rows.
+static PanelLayoutAttr panelLayout(KernelOp kernel, unsigned operand,
+                                   int64_t rows) {
   // Two vectors a panel, whatever the target.
   auto linear = LinearShape::of(kernel, rows, rows / 2);
-  return linear && linear->linear.getWeight() == kernel.getArgument(operand);
+  Value argument = kernel.getArgument(operand);
+  if (!linear ||
+      (argument != linear->weight() && argument != linear->weightScale()))
+    return nullptr;
+  // The two codes of a byte are neighbours in k.
+  bool isPair = getElementTypeOrSelf(argument.getType()).isInteger(4);
+  return PanelLayoutAttr::get(kernel.getContext(), rows, isPair ? 2 : 1);
 }
 
 namespace {
@@ -24,7 +31,6 @@ struct HostChooseLayouts
   using Base::Base;
 
   void runOnOperation() override {
-    auto layout = PanelLayoutAttr::get(&getContext(), rows, /*group=*/1);
     SymbolTable symbols(getOperation());
 
     auto forEachWeight = [&](auto visit) {
@@ -38,7 +44,7 @@ struct HostChooseLayouts
     };
     forEachWeight(
         [&](LaunchOp, KernelOp kernel, unsigned i, ParameterOp parameter) {
-          if (isPanelWeight(kernel, i, rows))
+          if (PanelLayoutAttr layout = panelLayout(kernel, i, rows))
             parameter.setLayoutAttr(layout);
         });
     // Whoever else reads the parameter reads panels too.
@@ -51,6 +57,13 @@ struct HostChooseLayouts
         launch.emitError()
             << "reads @" << parameter.getSymName()
             << ", whose layout differs from that of the kernel's other weights";
+        failed = true;
+      }
+      if (!chosen && parameter.getTensorType().getElementType().isInteger(4)) {
+        launch.emitError() << "reads the 4-bit codes @"
+                           << parameter.getSymName()
+                           << " in a kernel that cannot take them in panels; "
+                              "exclude it from quantization";
         failed = true;
       }
       if (chosen)

@@ -153,9 +153,14 @@ void Entry::addOperand(KernelOp kernel, unsigned i) {
     shape = {llvm::divideCeilSigned(shape[0], layout.getRows()),
              llvm::divideCeilSigned(shape[1], layout.getGroup()),
              layout.getRows(), layout.getGroup()};
+  Type element = tensor.getElementType();
+  if (element.isInteger(4)) {
+    // A byte holds the two codes of a group, the first in its low half.
+    element = b.getI8Type();
+    shape.back() = 1;
+  }
   refs.push_back(makeMemref(pointerSlot(description),
-                            MemRefType::get(shape, tensor.getElementType()),
-                            numRows));
+                            MemRefType::get(shape, element), numRows));
 }
 
 Entry::Tile Entry::tile(int64_t rowsPerTile, int64_t columnTiles) {

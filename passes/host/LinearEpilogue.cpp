@@ -81,11 +81,15 @@ Vectors LinearEpilogue::compute(Value value) {
           vectorOf(element)));
     return result;
   };
-  if (auto linearOp = dyn_cast<LinearOp>(op)) {
+  if (op == linear.linear) {
     Vectors result = product;
-    if (linearOp.getBias())
-      for (auto [sum, bias] : llvm::zip_equal(
-               result, broadcast(linearOp.getBias(), columns.product)))
+    if (Value inputScale = linear.inputScale())
+      for (auto [sum, scale] :
+           llvm::zip_equal(result, broadcast(inputScale, columns.product)))
+        sum = arith::MulFOp::create(b, loc, sum, scale);
+    if (linear.bias())
+      for (auto [sum, bias] :
+           llvm::zip_equal(result, broadcast(linear.bias(), columns.product)))
         sum = arith::AddFOp::create(
             b, loc, sum,
             convertElement(b, loc, bias, vectorOf(b.getF32Type())));

@@ -19,12 +19,12 @@ static bool isArgument(Value value) {
 }
 
 // Can LinearEpilogue evaluate the op?
-static bool isSupported(Operation &op, LinearOp linear) {
-  if (isa<LinearOp, PackedGluOp, GluOp, ActivationOp, tensor::CastOp,
-          tensor::SplatOp>(op))
+static bool isSupported(Operation &op, Value input) {
+  if (isa<LinearOp, ScaledLinearOp, PackedGluOp, GluOp, ActivationOp,
+          tensor::CastOp, tensor::SplatOp>(op))
     return true;
   if (isa<tensor::CollapseShapeOp>(op))
-    return op.getResult(0) == linear.getInput() ||
+    return op.getResult(0) == input ||
            llvm::all_of(op.getUsers(), llvm::IsaPred<tensor::CollapseShapeOp>);
   if (auto broadcast = dyn_cast<BroadcastOp>(op)) {
     RankedTensorType from = broadcast.getInput().getType();
@@ -39,29 +39,76 @@ static bool isSupported(Operation &op, LinearOp linear) {
   return OpTrait::hasElementwiseMappableTraits(&op);
 }
 
+static RankedTensorType tensorOf(Value value) {
+  return cast<RankedTensorType>(value.getType());
+}
+
+Value LinearShape::bias() const {
+  if (auto scaled = dyn_cast<ScaledLinearOp>(linear))
+    return scaled.getBias();
+  return cast<LinearOp>(linear).getBias();
+}
+
+Value LinearShape::weightScale() const {
+  auto scaled = dyn_cast<ScaledLinearOp>(linear);
+  return scaled ? scaled.getWeightScale() : Value();
+}
+
+Value LinearShape::inputScale() const {
+  auto scaled = dyn_cast<ScaledLinearOp>(linear);
+  return scaled ? scaled.getInputScale() : Value();
+}
+
+// Operands that the panel kernel can multiply: float32 rows by a float weight,
+// or rows of either kind by codes with a scale for each out feature, or for
+// each of some groups of its in features.
+static bool areOperandsSupported(const LinearShape &shape) {
+  Value weight = shape.weight(), scale = shape.weightScale();
+  Type input = tensorOf(shape.input()).getElementType(),
+       element = tensorOf(weight).getElementType();
+  if (!isArgumentView(shape.input()) || !isArgument(weight) ||
+      !isArgument(shape.bias()))
+    return false;
+  if (!scale)
+    return input.isF32() && isa<FloatType>(element);
+  if (cast<ScaledLinearOp>(shape.linear).getWeightZero() ||
+      !isArgument(scale) || !isArgument(shape.inputScale()) ||
+      !(isa<Float8E4M3FNType>(element) || element.isSignlessInteger(8) ||
+        element.isSignlessInteger(4)))
+    return false;
+  RankedTensorType scaleType = tensorOf(scale);
+  if (scaleType.getRank() != 2 || !scaleType.getElementType().isF32() ||
+      scaleType.getDimSize(0) != shape.productColumns())
+    return false;
+  // Two 4-bit codes share a byte.
+  if (element.isSignlessInteger(4) && shape.scaleGroup() % 2)
+    return false;
+  Value inputScale = shape.inputScale();
+  if (!inputScale)
+    return input.isF32();
+  ArrayRef<int64_t> covered = tensorOf(inputScale).getShape();
+  return isa<Float8E4M3FNType>(input) &&
+         (covered.empty() || covered.back() == 1);
+}
+
 std::optional<LinearShape> LinearShape::of(KernelOp kernel, int64_t panelRows,
                                            int64_t lanes) {
-  LinearShape shape{{}, {}, panelRows, lanes};
+  LinearShape shape{nullptr, {}, panelRows, lanes};
   for (Operation &op : kernel.getBody().front().without_terminator()) {
-    if (auto linear = dyn_cast<LinearOp>(op)) {
+    if (isa<LinearOp, ScaledLinearOp>(op)) {
       if (shape.linear)
         return std::nullopt;
-      shape.linear = linear;
+      shape.linear = &op;
     } else if (auto glu = dyn_cast<PackedGluOp>(op)) {
       if (shape.glu)
         return std::nullopt;
       shape.glu = glu;
     }
   }
-  LinearOp linear = shape.linear;
-  if (!linear || !isArgumentView(linear.getInput()) ||
-      !linear.getInput().getType().getElementType().isF32() ||
-      !isArgument(linear.getWeight()) || !isArgument(linear.getBias()) ||
-      !isa<FloatType>(cast<RankedTensorType>(linear.getWeight().getType())
-                          .getElementType()))
+  if (!shape.linear || !areOperandsSupported(shape))
     return std::nullopt;
   for (Operation &op : kernel.getBody().front().without_terminator())
-    if (!isSupported(op, linear))
+    if (!isSupported(op, shape.input()))
       return std::nullopt;
   for (Type type : kernel.getResultTypes())
     if (cast<RankedTensorType>(type).getRank() != 2)
@@ -78,15 +125,16 @@ std::optional<LinearShape> LinearShape::of(KernelOp kernel, int64_t panelRows,
   return shape;
 }
 
-// Accessors of ops are not const: copies of the handles are asked.
 int64_t LinearShape::depth() const {
-  LinearOp op = linear;
-  return op.getInput().getType().getShape().back();
+  return tensorOf(input()).getShape().back();
 }
 
 int64_t LinearShape::productColumns() const {
-  LinearOp op = linear;
-  return cast<RankedTensorType>(op.getWeight().getType()).getDimSize(0);
+  return tensorOf(weight()).getDimSize(0);
+}
+
+int64_t LinearShape::scaleGroup() const {
+  return depth() / tensorOf(weightScale()).getDimSize(1);
 }
 
 bool LinearShape::isSplitGlu() const {

@@ -15,11 +15,19 @@ public:
   static std::optional<LinearShape> of(llm::KernelOp kernel, int64_t panelRows,
                                        int64_t lanes);
 
-  llm::LinearOp linear;
-  llm::PackedGluOp glu; // may be null
+  mlir::Operation *linear; // llm.linear or llm.scaled_linear
+  llm::PackedGluOp glu;    // may be null
   int64_t panelRows, lanes;
 
+  mlir::Value input() const { return linear->getOperand(0); }
+  mlir::Value weight() const { return linear->getOperand(1); }
+  mlir::Value bias() const;
+  // Of a scaled_linear; the weight's lies in panels like the weight.
+  mlir::Value weightScale() const;
+  mlir::Value inputScale() const;
   int64_t depth() const;
+  // In features that share a scale of the weight.
+  int64_t scaleGroup() const;
   int64_t productColumns() const;
   int64_t outputColumns() const {
     return glu ? productColumns() / 2 : productColumns();

@@ -1,5 +1,7 @@
 #include "passes/host/Product.h"
 
+#include "passes/linalg/Emitter.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -26,9 +28,9 @@ Sums llmc::emitProduct(OpBuilder &b, Location loc, const Product &product,
   auto loadType = VectorType::get({shape.lanes}, element);
 
   // Few rows take several k at once, each into sums of its own.
-  int64_t unroll = 1;
+  int64_t unroll = 1, perElement = product.perElement;
   while (numRows * vectors * unroll < kWantedSums &&
-         product.maxUnroll % (unroll * 2) == 0)
+         product.maxUnroll % (unroll * 2 * perElement) == 0)
     unroll *= 2;
 
   SmallVector<Value> rows;
@@ -42,9 +44,9 @@ Sums llmc::emitProduct(OpBuilder &b, Location loc, const Product &product,
     llvm::copy(row, start.begin() + r * vectors);
 
   // One request for each cache line of a k.
-  auto prefetch = [&](OpBuilder &b, Location loc, Value k) {
+  auto prefetch = [&](OpBuilder &b, Location loc, Value row) {
     Value ahead = arith::AddIOp::create(
-        b, loc, k, index(b, loc, product.prefetchDistance));
+        b, loc, row, index(b, loc, product.prefetchDistance));
     int64_t vectorBytes = shape.lanes * element.getIntOrFloatBitWidth() / 8;
     for (auto [v, column] : llvm::enumerate(product.columns)) {
       if (v * vectorBytes % kCacheLine)
@@ -55,39 +57,77 @@ Sums llmc::emitProduct(OpBuilder &b, Location loc, const Product &product,
                                  /*localityHint=*/3, /*isDataCache=*/true);
     }
   };
-  auto step = [&](OpBuilder &b, Location loc, Value k,
+  // The row of `b` that holds k + offset: k itself is even where rows are
+  // shared.
+  auto rowOfB = [&](OpBuilder &b, Location loc, Value k, int64_t offset) {
+    Value row = k;
+    if (perElement > 1)
+      row = arith::DivUIOp::create(b, loc, k, index(b, loc, perElement));
+    offset /= perElement;
+    return offset ? arith::AddIOp::create(b, loc, row, index(b, loc, offset))
+                        .getResult()
+                  : row;
+  };
+  auto weightAt = [&](OpBuilder &b, Location loc, ValueRange at,
+                      int64_t half) -> Value {
+    Value stored = vector::LoadOp::create(b, loc, loadType, product.b, at);
+    if (perElement == 1)
+      return convertElement(b, loc, stored, sumType);
+    // The half of a byte that is wanted moves to its top, and back with sign.
+    auto wide = VectorType::get({shape.lanes}, b.getI32Type());
+    auto bits = [&](int32_t count) -> Value {
+      return arith::ConstantOp::create(
+          b, loc,
+          DenseElementsAttr::get(wide, b.getI32IntegerAttr(count).getValue()));
+    };
+    Value code = arith::ExtSIOp::create(b, loc, wide, stored);
+    if (half == 0)
+      code = arith::ShLIOp::create(b, loc, code, bits(28));
+    code = arith::ShRSIOp::create(b, loc, code, bits(half == 0 ? 28 : 4));
+    return arith::SIToFPOp::create(b, loc, sumType, code);
+  };
+  auto inputAt = [&](OpBuilder &b, Location loc, Value row, Value k) -> Value {
+    Value x = memref::LoadOp::create(b, loc, product.a, ValueRange{row, k});
+    if (!product.valuesOfA)
+      return x;
+    Value code = arith::BitcastOp::create(b, loc, b.getI8Type(), x);
+    code = arith::IndexCastUIOp::create(b, loc, b.getIndexType(), code);
+    return memref::LoadOp::create(b, loc, product.valuesOfA, code);
+  };
+  auto step = [&](OpBuilder &b, Location loc, Value k, int64_t offset,
                   MutableArrayRef<Value> sums) {
+    Value rowB = rowOfB(b, loc, k, offset);
     SmallVector<Value> weights;
     for (Value column : product.columns) {
       SmallVector<Value> at(product.leading);
-      at.append({k, column});
-      Value weight = vector::LoadOp::create(b, loc, loadType, product.b, at);
-      if (loadType != sumType)
-        weight = arith::ExtFOp::create(b, loc, sumType, weight);
-      weights.push_back(weight);
+      at.append({rowB, column});
+      weights.push_back(weightAt(b, loc, at, offset % perElement));
     }
+    Value kA = offset ? arith::AddIOp::create(b, loc, k, index(b, loc, offset))
+                            .getResult()
+                      : k;
     for (int64_t r = 0; r < numRows; ++r) {
-      Value x =
-          memref::LoadOp::create(b, loc, product.a, ValueRange{rows[r], k});
-      Value splat = vector::BroadcastOp::create(b, loc, sumType, x);
+      Value splat = vector::BroadcastOp::create(b, loc, sumType,
+                                                inputAt(b, loc, rows[r], kA));
       for (int64_t v = 0; v < vectors; ++v)
         sums[r * vectors + v] = vector::FMAOp::create(b, loc, splat, weights[v],
                                                       sums[r * vectors + v]);
     }
   };
+  Value begin = product.begin ? product.begin : index(b, loc, 0);
   auto loop = scf::ForOp::create(
-      b, loc, index(b, loc, 0), product.depth, index(b, loc, unroll), start,
+      b, loc, begin, product.depth, index(b, loc, unroll * perElement), start,
       [&](OpBuilder &b, Location loc, Value k, ValueRange state) {
         SmallVector<Value> sums(state);
         for (int64_t u = 0; u < unroll; ++u) {
-          Value at =
-              u ? arith::AddIOp::create(b, loc, k, index(b, loc, u)).getResult()
-                : k;
+          int64_t offset = u * perElement;
           if (unroll > 1 && product.prefetchDistance)
-            prefetch(b, loc, at);
-          step(b, loc, at,
-               MutableArrayRef(sums).slice(u * numRows * vectors,
-                                           numRows * vectors));
+            prefetch(b, loc, rowOfB(b, loc, k, offset));
+          // Both halves of a byte go to the same sums.
+          for (int64_t half = 0; half < perElement; ++half)
+            step(b, loc, k, offset + half,
+                 MutableArrayRef(sums).slice(u * numRows * vectors,
+                                             numRows * vectors));
         }
         scf::YieldOp::create(b, loc, sums);
       });

@@ -14,21 +14,27 @@ struct VectorShape {
   }
 };
 
-// sum[r][v] = init[r][v] + sum over k < depth of a[row + r, k] * b[leading, k,
-// columns[v]...]
+// sum[r][v] = init[r][v] + sum over k from begin to depth of a[row + r, k] *
+// b[leading, k, columns[v]...]
 struct Product {
-  mlir::Value a; // memref [rows, K] of f32
+  mlir::Value a; // memref [rows, K] of f32 or of one-byte codes
   mlir::Value row;
   int64_t numRows;
-  mlir::Value b; // memref [leading..., K, columns] of any float type
+  mlir::Value b; // memref [leading..., K, columns] of any float type or i8
   llvm::SmallVector<mlir::Value> leading;
   llvm::SmallVector<mlir::Value> columns; // first of each vector
-  mlir::Value depth;
+  mlir::Value depth;                      // the k after the last
   // How many k may be taken at once: depth is a multiple of it.
   int64_t maxUnroll = 1;
   // Where `b` comes from memory and few rows hide its latency: how far ahead of
-  // k to ask for it, in k. May lead past the end of `b`.
+  // k to ask for it, in rows of `b`. May lead past its end.
   int64_t prefetchDistance = 0;
+  mlir::Value begin; // first k; null: 0
+  // The f32 values of the codes of `a`, by code; null: `a` holds f32.
+  mlir::Value valuesOfA;
+  // 2: each i8 of `b` holds two 4-bit integers, that of the even k in its low
+  // half; `b` has half as many rows, and `begin` is even.
+  int64_t perElement = 1;
 };
 
 // Sums by row, then by vector.

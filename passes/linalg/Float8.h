@@ -5,10 +5,11 @@
 
 namespace llmc {
 bool isFloat8(mlir::Type element);
-// An f8 scalar as f32.
+// An f8 scalar or vector as f32.
 mlir::Value extendFloat8(mlir::OpBuilder &builder, mlir::Location loc,
                          mlir::Value value);
-// An f32 scalar within the range of `type`, rounded to nearest, ties to even.
+// An f32 scalar within the range of `type` or NaN, rounded to nearest, ties to
+// even.
 mlir::Value truncateToFloat8(mlir::OpBuilder &builder, mlir::Location loc,
                              mlir::Value value, mlir::Type type);
 } // namespace llmc

@@ -167,7 +167,9 @@ def split_pipeline(text: str) -> list[str]:
 
 def _name(text: str) -> str:
     """A short name of a pass for messages and files: no options, no nesting."""
-    bare = re.sub(r"\{[^{}]*\}", "", text)
+    bare, found = text, 1
+    while found:  # lists of an option are in brackets of their own
+        bare, found = re.subn(r"\{[^{}]*\}", "", bare)
     return re.split(r"[(),]", bare.removeprefix("func.func("))[0]
 
 

@@ -17,8 +17,8 @@ def test_dtype_spellings(text):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"qformat": "fp8"}, "not there yet; planned formats are fp8"),
-        ({"qformat": "fp7"}, "expected none"),
+        ({"exclude": ("*",)}, "say what --qformat quantizes: name a format"),
+        ({"qformat": "int8_wo", "exclude": ("{a}",)}, "expected a glob over names of layers"),
         ({"max_batch_size": 0}, "--max_batch_size 0: expected at least 1"),
         ({"max_batch_size": 64, "max_num_tokens": 32}, "a decode step has one token for each sequence"),
         ({"max_seq_len": 1}, "expected at least 2"),
@@ -33,6 +33,9 @@ def test_refused_values(changes, message):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
+        ({"qformat": "fp8"}, "fp8 is not there yet: target host takes none, fp8_rowwise, int8_wo, int4_wo"),
+        ({"qformat": "fp7"}, "fp7: no such format; target host takes none, fp8_rowwise"),
+        ({"qformat": "int4_wo", "target": "sm_86"}, "target sm_86 takes none; targets that run it: host"),
         ({"dtype": "int3"}, "expected one of auto, bfloat16"),
         ({"target": "sm_90", "dtype": "float32"}, "target sm_90 takes bf16, f16 or auto"),
         ({"target": "sm_90", "block_size": 48}, "target sm_90 takes 64"),

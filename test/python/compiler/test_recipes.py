@@ -5,7 +5,8 @@ import pytest
 from support.engine_files import DictSource
 
 from llmc.compiler.layouts import parse_layout
-from llmc.compiler.recipes import RecipeError, parse_recipe
+from llmc.compiler.recipe_error import RecipeError
+from llmc.compiler.recipes import parse_recipe
 
 RNG = np.random.default_rng(0)
 A, B, C = (RNG.standard_normal(shape).astype(np.float32) for shape in [(6, 5), (4, 5), (6, 5)])

@@ -30,6 +30,7 @@ class HostKernels:
         self.kernels: dict[str, CompiledKernel] = {}
         self._results: dict[str, list[tuple[Any, list[int | None]]]] = {}
         self._layouts: dict[str, list[str | None]] = {}
+        self._pairs: dict[str, list[bool]] = {}
         with register(ir.Context()), ir.Location.unknown():
             module = ir.Module.parse(text)
             passes = ",".join(layout_passes(target))
@@ -58,15 +59,16 @@ class HostKernels:
                 given = ir.DictAttr(attrs)
                 layouts[i] = str(given["llm.layout"]) if "llm.layout" in given else None
         self._layouts[name] = layouts
+        self._pairs[name] = [str(type).endswith("xi4>") for type in type.inputs]
 
     def pack(self, name: str, *operands: Operand) -> list[Operand]:
         """Operands with weights stored as the kernel reads them."""
-        pairs = zip(operands, self._layouts[name], strict=True)
+        rows = zip(operands, self._layouts[name], self._pairs[name], strict=True)
         return [
-            np.ascontiguousarray(parse_layout(layout).store(operand))
+            np.ascontiguousarray(parse_layout(layout, pairs).store(operand))
             if layout and isinstance(operand, np.ndarray)
             else operand
-            for operand, layout in pairs
+            for operand, layout, pairs in rows
         ]
 
     def run(self, name: str, *operands: Operand, rows: int) -> list[Array]:

@@ -31,6 +31,18 @@ llm.parameter @recipe : tensor<8x4xf32> from #llm.concat<[
   #llm.interleave<[#llm.source<"gate">, #llm.source<"up">], dim = 0, block = 8>,
   #llm.offset<#llm.source<"norm">, 1.0 : f32>], dim = 0>
 
+// CHECK: llm.parameter @codes : tensor<8x4xi4> from #llm.codes<#llm.source<"w">, to = i4, group = 2>
+llm.parameter @codes : tensor<8x4xi4> from #llm.codes<#llm.source<"w">, to = i4, group = 2>
+// CHECK: llm.parameter @scales : tensor<8x2xf32> from #llm.scales<#llm.source<"w">, to = i4, group = 2>
+llm.parameter @scales : tensor<8x2xf32> from #llm.scales<#llm.source<"w">, to = i4, group = 2>
+
+// CHECK: func.func private @quantized()
+// CHECK-SAME: a = #llm.quantization<weight = f8E4M3FN, group = 0, input = f8E4M3FN>
+// CHECK-SAME: b = #llm.quantization<weight = i8, group = 64>
+func.func private @quantized() attributes {
+  a = #llm.quantization<weight = f8E4M3FN, group = 0, input = f8E4M3FN>,
+  b = #llm.quantization<weight = i8, group = 64>}
+
 // The attributes of enumerations, as generic forms of ops have them.
 // CHECK: func.func private @enums() attributes {
 // CHECK-SAME: activation = #llm.activation_kind<gelu_quick>

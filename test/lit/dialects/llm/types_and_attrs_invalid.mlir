@@ -63,3 +63,23 @@ llm.parameter @w : tensor<8xf32> from #llm.slice<#llm.source<"w">, dim = 0, begi
 
 // expected-error @below {{expected rows and group of 1 or more, got 0 and 1}}
 llm.parameter @w : tensor<8x8xf32> from #llm.source<"w"> layout #llm.panels<rows = 0, group = 1>
+
+// -----
+
+// expected-error @below {{expected codes of type f8E4M3FN, i8 or i4, got 'f32'}}
+llm.parameter @w : tensor<8x8xf32> from #llm.codes<#llm.source<"w">, to = f32, group = 0>
+
+// -----
+
+// expected-error @below {{expected a group of 0 (the whole row) or more, got -1}}
+llm.parameter @w : tensor<8x8xf32> from #llm.scales<#llm.source<"w">, to = i8, group = -1>
+
+// -----
+
+// expected-error @below {{expected a recipe of values, got #llm.codes<#llm.source<"w">, to = i8, group = 0>; quantize outermost}}
+llm.parameter @w : tensor<8x8xi8> from #llm.transpose<#llm.codes<#llm.source<"w">, to = i8, group = 0>>
+
+// -----
+
+// expected-error @below {{expected input codes of the type of the weight's, 'f8E4M3FN', got 'i8'}}
+func.func private @f() attributes {a = #llm.quantization<weight = f8E4M3FN, group = 0, input = i8>}

@@ -97,3 +97,27 @@ func.func @apart(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
   %m = llm.glu silu %g, %u : tensor<?x8xf32>, tensor<?x8xf32> -> tensor<?x8xf32>
   return %m : tensor<?x8xf32>
 }
+
+// -----
+
+// Of gate and up only one is to be quantized: they stay apart. Where both are, so is
+// the merged linear.
+// CHECK-LABEL: func.func @quantized
+// CHECK: llm.linear %{{.*}}, %{{.*}} {llm.quantization = #llm.quantization<weight = i8, group = 0>} : tensor<?x8xf32>, tensor<8x8xf32>
+// CHECK: llm.linear %{{[^{]*}} : tensor<?x8xf32>, tensor<8x8xf32>
+// CHECK: llm.glu
+// CHECK: llm.linear %{{.*}} {llm.quantization = #llm.quantization<weight = i8, group = 0>} : tensor<?x8xf32>, tensor<16x8xf32>
+// CHECK: llm.packed_glu
+llm.parameter @gate : tensor<8x8xf32> from #llm.source<"g">
+llm.parameter @up : tensor<8x8xf32> from #llm.source<"u">
+func.func @quantized(%x: tensor<?x8xf32>) -> (tensor<?x8xf32>, tensor<?x8xf32>) {
+  %g = llm.weight @gate : tensor<8x8xf32>
+  %u = llm.weight @up : tensor<8x8xf32>
+  %a = llm.linear %x, %g {llm.quantization = #llm.quantization<weight = i8, group = 0>} : tensor<?x8xf32>, tensor<8x8xf32> -> tensor<?x8xf32>
+  %b = llm.linear %x, %u : tensor<?x8xf32>, tensor<8x8xf32> -> tensor<?x8xf32>
+  %y = llm.glu silu %a, %b : tensor<?x8xf32>, tensor<?x8xf32> -> tensor<?x8xf32>
+  %c = llm.linear %x, %g {llm.quantization = #llm.quantization<weight = i8, group = 0>} : tensor<?x8xf32>, tensor<8x8xf32> -> tensor<?x8xf32>
+  %d = llm.linear %x, %u {llm.quantization = #llm.quantization<weight = i8, group = 0>} : tensor<?x8xf32>, tensor<8x8xf32> -> tensor<?x8xf32>
+  %z = llm.glu silu %c, %d : tensor<?x8xf32>, tensor<?x8xf32> -> tensor<?x8xf32>
+  return %y, %z : tensor<?x8xf32>, tensor<?x8xf32>
+}

@@ -216,3 +216,44 @@ func.func @step(%tokens: tensor<?xi32>, %positions: tensor<?xi32>, %rows: tensor
   return %product : tensor<?x8xf32>
 }
 llm.parameter @w : tensor<8x8xf32> from #llm.source<"w">
+
+// -----
+
+// A norm makes codes and scales of its rows as further results; rows of a linear, of
+// which a kernel has pieces, are quantized by a kernel of their own. A quantized
+// linear has the epilogue of any linear.
+// CHECK-LABEL: func.func @step
+func.func @step(%tokens: tensor<?xi32>, %positions: tensor<?xi32>, %rows: tensor<?xi32>,
+                %batch: !llm.batch, %kv: !llm.kv_cache<>) -> tensor<?x8xf32> {
+  %w = llm.weight @w : tensor<8x8xf32>
+  %c = llm.weight @c : tensor<8x8xf8E4M3FN>
+  %s = llm.weight @s : tensor<8x1xf32>
+  %h = llm.embedding %tokens, %w : tensor<?xi32>, tensor<8x8xf32> -> tensor<?x8xf32>
+  // CHECK: %[[N:.*]]:2 = llm.group "norm" -> tensor<?x1xf32>, tensor<?x8xf8E4M3FN>
+  // CHECK-NEXT: llm.rms_norm
+  // CHECK-NEXT: llm.dynamic_scale
+  // CHECK-NEXT: llm.quantize
+  %n = llm.rms_norm %h {eps = 1.0e-6 : f64} : tensor<?x8xf32> -> tensor<?x8xbf16>
+  %ns = llm.dynamic_scale %n {group = 0 : i64, limit = 448.0 : f64} : tensor<?x8xbf16> -> tensor<?x1xf32>
+  %nc = llm.quantize %n, %ns : tensor<?x8xbf16>, tensor<?x1xf32> -> tensor<?x8xf8E4M3FN>
+  // CHECK: %[[A:.*]] = llm.group "linear" -> tensor<?x8xbf16>
+  // CHECK-NEXT: llm.scaled_linear %[[N]]#1, %{{.*}} input_scale(%[[N]]#0
+  // CHECK-NEXT: llm.activation
+  %y = llm.scaled_linear %nc, %c weight_scale(%s : tensor<8x1xf32>) input_scale(%ns : tensor<?x1xf32>) : tensor<?x8xf8E4M3FN>, tensor<8x8xf8E4M3FN> -> tensor<?x8xf32>
+  %a = llm.activation silu %y : tensor<?x8xf32> -> tensor<?x8xbf16>
+  // CHECK: %[[E:.*]]:2 = llm.group "elementwise" -> tensor<?x1xf32>, tensor<?x8xf8E4M3FN>
+  // CHECK-NEXT: llm.dynamic_scale %[[A]]
+  // CHECK-NEXT: llm.quantize %[[A]]
+  %as = llm.dynamic_scale %a {group = 0 : i64, limit = 448.0 : f64} : tensor<?x8xbf16> -> tensor<?x1xf32>
+  %ac = llm.quantize %a, %as : tensor<?x8xbf16>, tensor<?x1xf32> -> tensor<?x8xf8E4M3FN>
+  // CHECK: llm.group "linear"
+  // CHECK-NEXT: llm.scaled_linear %[[E]]#1, %{{.*}} input_scale(%[[E]]#0
+  // CHECK-NEXT: arith.addf
+  %z = llm.scaled_linear %ac, %c weight_scale(%s : tensor<8x1xf32>) input_scale(%as : tensor<?x1xf32>) : tensor<?x8xf8E4M3FN>, tensor<8x8xf8E4M3FN> -> tensor<?x8xf32>
+  %r = arith.addf %h, %z : tensor<?x8xf32>
+  // CHECK-NOT: llm.group
+  return %r : tensor<?x8xf32>
+}
+llm.parameter @w : tensor<8x8xf32> from #llm.source<"w">
+llm.parameter @c : tensor<8x8xf8E4M3FN> from #llm.codes<#llm.source<"c">, to = f8E4M3FN, group = 0>
+llm.parameter @s : tensor<8x1xf32> from #llm.scales<#llm.source<"c">, to = f8E4M3FN, group = 0>

@@ -1,5 +1,5 @@
 // One embedding kernel for two tables, of which only one is shared with a linear.
-// RUN: llmc-opt %s --host-choose-layouts --verify-diagnostics
+// RUN: llmc-opt %s --split-input-file --host-choose-layouts --verify-diagnostics
 
 llm.parameter @tied : tensor<75x64xbf16> from #llm.source<"tied">
 llm.parameter @positions : tensor<75x64xbf16> from #llm.source<"positions">
@@ -20,4 +20,21 @@ func.func @step(%tokens: tensor<?xi32>, %at: tensor<?xi32>) -> tensor<?x75xf32> 
   %q = llm.launch @embed(%at, %p) : (tensor<?xi32>, tensor<75x64xbf16>) -> tensor<?x64xf32>
   %y = llm.launch @head(%h, %w) : (tensor<?x64xf32>, tensor<75x64xbf16>) -> tensor<?x75xf32>
   return %y : tensor<?x75xf32>
+}
+
+// -----
+
+// The panel kernel knows no zero points.
+llm.parameter @w : tensor<64x64xi4> from #llm.codes<#llm.source<"w">, to = i4, group = 0>
+llm.parameter @s : tensor<64x1xf32> from #llm.scales<#llm.source<"w">, to = i4, group = 0>
+llm.kernel @k(%x: tensor<?x64xf32>, %w: tensor<64x64xi4>, %s: tensor<64x1xf32>) -> tensor<?x64xf32> attributes {anchor = "linear"} {
+  %y = llm.scaled_linear %x, %w weight_scale(%s : tensor<64x1xf32>) weight_zero(%s : tensor<64x1xf32>) : tensor<?x64xf32>, tensor<64x64xi4> -> tensor<?x64xf32>
+  llm.yield %y : tensor<?x64xf32>
+}
+func.func @step(%x: tensor<?x64xf32>) -> tensor<?x64xf32> {
+  %w = llm.weight @w : tensor<64x64xi4>
+  %s = llm.weight @s : tensor<64x1xf32>
+  // expected-error @below {{reads the 4-bit codes @w in a kernel that cannot take them in panels; exclude it from quantization}}
+  %y = llm.launch @k(%x, %w, %s) : (tensor<?x64xf32>, tensor<64x64xi4>, tensor<64x1xf32>) -> tensor<?x64xf32>
+  return %y : tensor<?x64xf32>
 }

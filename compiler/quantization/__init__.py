@@ -1,0 +1,1 @@
+"""Quantization: formats, and the arithmetic of codes and scales."""

@@ -101,7 +101,8 @@ def _plain(message: Message) -> dict[str, Any]:
     if message.role == "developer":
         fields["role"] = "system"
     if isinstance(calls := fields.get("tool_calls"), list):
-        fields.setdefault("content", "")
+        # Clients send null, which templates would add to a text.
+        fields["content"] = fields.get("content") or ""
         fields["tool_calls"] = [_plain_call(call) for call in calls]
     return fields
 

@@ -145,7 +145,7 @@ def _schema(tools: Sequence[Mapping[str, Any]], field: str) -> str:
             "type": "object",
             "properties": {
                 "name": {"const": tool["function"]["name"]},
-                field: tool["function"].get("parameters") or {"type": "object"},
+                field: _closed(tool["function"].get("parameters") or {"type": "object"}),
             },
             "required": ["name", field],
             "additionalProperties": False,
@@ -153,3 +153,10 @@ def _schema(tools: Sequence[Mapping[str, Any]], field: str) -> str:
         for tool in tools
     ]
     return json.dumps(calls[0] if len(calls) == 1 else {"anyOf": calls})
+
+
+def _closed(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+    """No arguments beside those that are described: a function does not take them, and small models invent many."""
+    if "properties" in parameters and "additionalProperties" not in parameters:
+        return {**parameters, "additionalProperties": False}
+    return parameters

@@ -6,28 +6,16 @@ import asyncio
 import contextlib
 import os
 import random
-import re
 import signal
-import subprocess
-import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
+from support.serve_process import serving, start, url_of
 
 TEXT = "/v1/completions"
 LONG = {"prompt": "hello", "max_tokens": 120, "ignore_eos": True, "temperature": 1}
-
-
-def start(*options: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "llmc", "serve", *options]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
-def url_of(process: subprocess.Popen[str]) -> str:
-    return re.search(r"Serving .* at (\S+)/v1", process.stdout.readline())[1]
 
 
 def test_drains_on_sigterm(slow_toy):
@@ -98,18 +86,6 @@ def test_bad_options(toy, capsys, options, message):
 def resident(pid: int) -> int:
     """Bytes."""
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-
-@contextlib.contextmanager
-def serving(engine: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    process = start(str(engine), "--port", "0", "--log_level", "error", *options)
-    try:
-        yield process, url_of(process)
-    finally:
-        process.terminate()
-        errors = process.communicate(timeout=60)[1]
-    assert process.returncode == 0
-    assert "Traceback" not in errors, errors
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from llmc.server.parsers import OutputParser, guess_tool_parser
+from llmc.server.parsers import TOOL_PARSERS, OutputParser, guess_tool_parser
 
 CALL = '<tool_call>\n{"name": "weather", "arguments": {"city": "Zürich", "days": 2}}\n</tool_call>'
 WEATHER = ("weather", {"city": "Zürich", "days": 2})
@@ -98,3 +98,15 @@ def test_guess():
     )
     assert guess_tool_parser('{% if tools %} {"name": function name, "parameters": dictionary}') == "llama3_json"
     assert guess_tool_parser("{% if tools %} [TOOL_CALLS]") is None
+
+
+@pytest.mark.parametrize("form", TOOL_PARSERS)
+def test_a_forced_call_has_no_arguments_beside_the_described_ones(form):
+    def grammar(parameters):
+        return TOOL_PARSERS[form].grammar([{"function": {"name": "f", "parameters": parameters}}])
+
+    described = {"type": "object", "properties": {"a": {"type": "string"}}}
+    closed = json.dumps({**described, "additionalProperties": False})
+    assert closed in grammar(described)
+    for said in ({**described, "additionalProperties": {"type": "string"}}, {"type": "object"}):
+        assert json.dumps(said) in grammar(said)

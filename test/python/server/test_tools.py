@@ -96,8 +96,10 @@ def test_a_conversation_with_calls_goes_back_in(scripted):
         {"role": "assistant", "tool_calls": [call]},
         {"role": "tool", "content": "rain", "tool_call_id": "1"},
     ]
-    answer = server.client.chat.completions.create(model="toy", messages=messages, tools=TOOLS)
-    assert answer.choices[0].message.content == "ok"
+    for extra in ({}, {"content": None}, {"content": ""}):  # the clients' ways to say that there was only a call
+        messages[1] = {"role": "assistant", "tool_calls": [call], **extra}
+        answer = server.client.chat.completions.create(model="toy", messages=messages, tools=TOOLS)
+        assert answer.choices[0].message.content == "ok"
     call["function"]["arguments"] = "{"
     with pytest.raises(openai.BadRequestError, match="JSON text"):
         server.client.chat.completions.create(model="toy", messages=messages, tools=TOOLS)

@@ -48,7 +48,10 @@ def statistics(text: str, model: str) -> dict[str, float]:
 async def server_watch(
     http: aiohttp.ClientSession, url: str, model: str, interval: float = 0.25
 ) -> AsyncIterator[dict[str, Any]]:
-    """Fills the dictionary at the end, as `between` does; it stays empty where the server tells nothing."""
+    """Fills the dictionary at the end, as `between` does; it stays empty where the server tells nothing.
+
+    When it tells nothing at the end, because it is gone or too busy, changes of counters are left out.
+    """
     figures: dict[str, Any] = {}
 
     async def look() -> dict[str, float]:
@@ -75,5 +78,5 @@ async def server_watch(
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-        looks.append(await look() or first)
+        looks.append(await look())
         figures.update(between(first, looks))

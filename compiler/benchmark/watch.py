@@ -55,7 +55,7 @@ def between(first: Stats, looks: Sequence[Stats]) -> dict[str, Any]:
     if None not in (steps, prompts, generated):
         per_step = (prompts + generated) / steps if steps else 0.0
     found = {
-        "kv_blocks": last.get("blocks_total"),
+        "kv_blocks": first.get("blocks_total"),
         "kv_used_peak": max(used, default=None),
         "kv_used_mean": statistics.fmean(used) if used else None,
         "running_peak": peak("num_running"),

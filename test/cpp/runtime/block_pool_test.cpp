@@ -1,10 +1,11 @@
 #include "check.h"
 #include "error.h"
-#include "kv_cache_manager.h"
+#include "sequences.h"
 
 #include <set>
 
 using namespace llmc;
+using namespace llmc::test;
 
 TEST(block_zero_is_never_given) {
   BlockPool pool(5);
@@ -66,25 +67,6 @@ TEST(allocate_slots_changes_nothing_when_full) {
   CHECK_EQ(kv.pool().num_free(), 2);
   CHECK_EQ(sequence.num_computed_tokens, 0);
 }
-
-namespace {
-
-Sequence sequence_of(std::vector<int32_t> tokens, uint64_t salt = 0) {
-  Sequence sequence;
-  sequence.tokens = std::move(tokens);
-  sequence.cache_salt = salt;
-  return sequence;
-}
-
-// Takes what is known, computes the rest.
-void compute(KvCacheManager &kv, Sequence &sequence) {
-  kv.use_prefix(sequence, kv.find_prefix(sequence));
-  int left = sequence.num_uncomputed_tokens();
-  REQUIRE(kv.allocate_slots(sequence, left));
-  kv.advance(sequence, left);
-}
-
-} // namespace
 
 TEST(equal_beginnings_share_their_full_blocks) {
   KvCacheManager kv(20, 4, {.enable_partial_reuse = false});

@@ -3,6 +3,7 @@
 #include "check.h"
 #include "null_runner.h"
 #include "scheduler.h"
+#include "sequences.h"
 
 #include <map>
 
@@ -11,21 +12,6 @@ using namespace llmc::test;
 using Kind = BlockCopy::Kind;
 
 namespace {
-
-Sequence sequence_of(std::vector<int32_t> tokens, uint64_t salt = 0) {
-  Sequence sequence;
-  sequence.tokens = std::move(tokens);
-  sequence.num_prompt_tokens = sequence.num_tokens();
-  sequence.cache_salt = salt;
-  return sequence;
-}
-
-void compute(KvCacheManager &kv, Sequence &sequence) {
-  kv.use_prefix(sequence, kv.find_prefix(sequence));
-  int left = sequence.num_uncomputed_tokens();
-  REQUIRE(kv.allocate_slots(sequence, left));
-  kv.advance(sequence, left);
-}
 
 std::vector<BlockCopy> copies_of(KvCacheManager &kv) {
   std::vector<BlockCopy> copies;

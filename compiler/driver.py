@@ -27,6 +27,9 @@ from llmc.compiler.parameters import read_parameters, set_workspaces
 from llmc.compiler.phases import Phase
 from llmc.compiler.plan import build_plan, referenced_weights
 from llmc.compiler.progress import SILENT, Progress
+from llmc.compiler.quality import Quality, check_quality
+from llmc.compiler.quantization.gate import WINDOW
+from llmc.compiler.quantization.report import WeightReport
 from llmc.compiler.weights import Weight, check_sources, total_bytes, write_weights
 from llmc.errors import ModelError, OptionError
 from llmc.passes import IrDump, PassRunner, clone
@@ -48,6 +51,7 @@ class EngineSummary:
     launches: int
     weight_bytes: int
     from_cache: bool
+    quality: Quality | None = None
 
     def __str__(self) -> str:
         return (
@@ -75,7 +79,9 @@ class Compilation:
         self.model = Path(model)
         self.options = options or CompileOptions()
         self.resolved = self.options.resolve()
-        self._progress = progress
+        if self.resolved.quantization:
+            self.options.gate_limits(self.resolved.quantization)  # bad ones are refused before the long work
+        self.progress = progress
         self._dump = IrDump(dump_dir) if dump_dir else None
         self._runner = PassRunner(self._dump)
         folder = (self.options.cache_dir or default_cache_dir()) if self.options.use_cache else None
@@ -100,7 +106,7 @@ class Compilation:
         options = ImportOptions(max_seq_len=self.options.max_seq_len, keep_torch=keep_torch)
         context = ir.Context()
         context.enable_multithreading(self.options.threads != 1)
-        with self._progress.task(f"importing {self.model.name}"):
+        with self.progress.task(f"importing {self.model.name}"):
             return import_checkpoint(self.model, options, context)
 
     @functools.cached_property
@@ -108,7 +114,7 @@ class Compilation:
         """Phase kernels: the step as a list of launches of outlined kernels."""
         module = clone(self.imported.module)
         passes = pipeline.kernel_passes(self.resolved) + layout_passes(self.resolved)
-        with self._progress.task("optimising"):
+        with self.progress.task("optimising"):
             self._runner.run(module, Phase.KERNELS.stage, passes, pipeline.refusal)
         return module
 
@@ -131,7 +137,7 @@ class Compilation:
 
         They run before phase plan, which needs to know the scratch memory of each kernel.
         """
-        kernels = compile_kernels(self.outlined, self.resolved, self.limits, self.cache, self._progress, self._runner)
+        kernels = compile_kernels(self.outlined, self.resolved, self.limits, self.cache, self.progress, self._runner)
         if self._dump:
             for phase in (Phase.TILE, Phase.LLVM, Phase.PTX):
                 if any(phase.value in kernel.ir for kernel in kernels.values()):
@@ -144,9 +150,33 @@ class Compilation:
         """Phase plan: every buffer has its place in the arena."""
         module = clone(self.outlined)
         set_workspaces(module, {name: kernel.workspace_bytes for name, kernel in self.kernels.items()})
-        with self._progress.task("planning memory"):
+        with self.progress.task("planning memory"):
             self._runner.run(module, Phase.PLAN.stage, pipeline.plan_passes(self.limits))
         return module
+
+    def on_host(self, qformat: str) -> Compilation:
+        """The same model for this CPU in another format, with no gate and small limits: to measure it."""
+        plain = qformat == "none"
+        options = dataclasses.replace(
+            self.options,
+            target="host",
+            kernels="auto",
+            schedules=None,
+            kv_cache_dtype="auto",
+            block_size=None,
+            max_batch_size=1,
+            max_num_tokens=WINDOW,
+            strip_weights=False,
+            qformat=qformat,
+            exclude=() if plain else self.options.exclude,
+            quantize_lm_head=not plain and self.options.quantize_lm_head,
+            quality_gate=False,
+            max_kl_divergence=None,
+            min_top1_agreement=None,
+        )
+        other = Compilation(self.model, options, self.progress)
+        other.imported = self.imported
+        return other
 
     # ---- results ------------------------------------------------------------
 
@@ -190,7 +220,8 @@ class Compilation:
             weights = [weight for weight in read_parameters(self.planned) if weight.name in used]
             out.write_json(RECIPES, {"weights": [weight.to_json() for weight in weights]})
             self._write_tokenizer(out)
-            hashes = None if self.options.strip_weights else self._write_weights(out, weights)
+            report = WeightReport() if self.resolved.quantization and not self.options.strip_weights else None
+            hashes = None if self.options.strip_weights else self._write_weights(out, weights, report)
             manifest = build_manifest(
                 model=model_section(
                     self.imported.config, self.imported.identity, out.folder / TOKENIZER, self.options.model_name
@@ -202,7 +233,10 @@ class Compilation:
                 parts=out.part_list(),
             )
             out.write_json(MANIFEST, manifest)
+            quality = None if report is None else check_quality(self, out.folder, report)
             out.commit()
+        if quality is not None:
+            quality.write(destination)
         return EngineSummary(
             output=destination,
             target=self.resolved.target.name,
@@ -210,19 +244,20 @@ class Compilation:
             launches=max(len(entry["launches"]) for entry in plan["ranges"]),
             weight_bytes=sum(weight.stored_bytes for weight in weights) if hashes else 0,
             from_cache=self.cache.hits > 0,
+            quality=quality,
         )
 
     def _write_tokenizer(self, out: OutputFolder) -> None:
-        with self._progress.task("writing the tokenizer"):
+        with self.progress.task("writing the tokenizer"):
             names = self.imported.export_tokenizer(out.folder / TOKENIZER)
         for name in sorted(names):
             out.adopt(f"{TOKENIZER}/{name}")
 
-    def _write_weights(self, out: OutputFolder, weights: list[Weight]) -> dict[str, str]:
+    def _write_weights(self, out: OutputFolder, weights: list[Weight], report: WeightReport | None) -> dict[str, str]:
         checkpoint = self.imported.checkpoint
         # What the frontend leaves out on purpose: frequencies, the second name of a tied tensor.
         by_design = set(checkpoint.names()) - set(self.imported.tensors.values())
         check_sources(weights, checkpoint, ignore=by_design)
         out.require_space(total_bytes(weights))
         with out.open(WEIGHTS) as part:
-            return write_weights(weights, checkpoint, part.write, self._progress)
+            return write_weights(weights, checkpoint, part.write, self.progress, report)

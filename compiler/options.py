@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 from llmc.compiler.quantization.formats import QuantizationFormat, find_format
+from llmc.compiler.quantization.gate import Limits
 from llmc.compiler.targets import Target, find_target
 from llmc.errors import OptionError
 
@@ -46,6 +47,8 @@ class CompileOptions:
     qformat:         quantization format (`llmc.compiler.quantization.formats`); "none" quantizes nothing.
     exclude:         globs of linears that stay as they are: over names of parameters or modules.
     quantize_lm_head: quantize the linear that makes the logits too.
+    quality_gate:    run prompts through the quantized and the unquantized model and refuse too much difference.
+    max_kl_divergence, min_top1_agreement: its limits (`llmc.compiler.quantization.gate.Limits`); None: the format's.
     schedules:       file of measured schedules (`llmc tune`); None: those that llmc ships for the target.
     cache_dir:       folder of the kernel cache; None is the user's cache folder.
     use_cache:       whether to read and write the kernel cache.
@@ -66,6 +69,9 @@ class CompileOptions:
     qformat: str = "none"
     exclude: tuple[str, ...] = ()
     quantize_lm_head: bool = False
+    quality_gate: bool = True
+    max_kl_divergence: float | None = None
+    min_top1_agreement: float | None = None
     schedules: Path | None = None
     cache_dir: Path | None = None
     use_cache: bool = True
@@ -84,6 +90,12 @@ class CompileOptions:
             )
         if self.qformat == "none" and (self.exclude or self.quantize_lm_head):
             raise OptionError("--exclude and --quantize_lm_head say what --qformat quantizes: name a format")
+        limits = self.max_kl_divergence, self.min_top1_agreement
+        if limits != (None, None) and (self.qformat == "none" or not self.quality_gate or self.strip_weights):
+            raise OptionError(
+                "--max_kl_divergence and --min_top1_agreement are limits of the quality gate: "
+                "they need a --qformat, weights, and no --no_quality_gate"
+            )
         for pattern in self.exclude:
             if not _GLOB.fullmatch(pattern):
                 raise OptionError(
@@ -120,6 +132,16 @@ class CompileOptions:
             quantization=find_format(self.qformat, target),
             exclude=self.exclude,
             quantize_lm_head=self.quantize_lm_head,
+        )
+
+    def gate_limits(self, format: QuantizationFormat) -> Limits | None:
+        """What the quality gate lets pass; None without a gate. Raises OptionError for impossible limits."""
+        if not self.quality_gate or self.strip_weights:
+            return None
+        kl, top1 = self.max_kl_divergence, self.min_top1_agreement
+        return Limits(
+            format.limits.kl_divergence if kl is None else kl,
+            format.limits.top1_agreement if top1 is None else top1,
         )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 import numpy as np
@@ -19,6 +19,7 @@ from llmc.compiler.quantization.codes import CodeFormat, quantize_rows
 from llmc.compiler.recipe_error import RecipeError
 
 Shape = tuple[int, ...]
+Watch = Callable[[CodeFormat, np.ndarray, np.ndarray, np.ndarray], None]
 
 
 class TensorSource(Protocol):
@@ -234,9 +235,18 @@ class Codes(Recipe):
     def read(self, source: TensorSource, begin: int, end: int) -> np.ndarray:
         return self.quantize(source, begin, end)[0]
 
-    def quantize(self, source: TensorSource, begin: int, end: int) -> tuple[np.ndarray, np.ndarray]:
-        """Codes [end - begin, K] and float32 scales [end - begin, groups] of a range of rows."""
-        return quantize_rows(self.part.read(source, begin, end), self.format)
+    def quantize(
+        self, source: TensorSource, begin: int, end: int, watch: Watch | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Codes [end - begin, K] and float32 scales [end - begin, groups] of a range of rows.
+
+        watch: is shown the format, the rows, their codes and their scales.
+        """
+        rows = self.part.read(source, begin, end)
+        codes, scales = quantize_rows(rows, self.format)
+        if watch is not None:
+            watch(self.format, rows, codes, scales)
+        return codes, scales
 
     def parts(self) -> tuple[Recipe, ...]:
         return (self.part,)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import dataclasses
+import functools
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator
@@ -18,6 +19,7 @@ import numpy as np
 from llmc.compiler.dtypes import BY_NAME, DType
 from llmc.compiler.layouts import Layout, parse_layout
 from llmc.compiler.progress import SILENT, Progress
+from llmc.compiler.quantization.report import WeightReport
 from llmc.compiler.recipe_error import RecipeError
 from llmc.compiler.recipes import Codes, Recipe, Scales, Shape, TensorSource, parse_recipe
 from llmc.errors import ModelError, bulleted
@@ -68,12 +70,15 @@ class Weight:
         for begin, end in self._ranges():
             yield self._stored(self._rows(recipe, source, begin, end))
 
-    def quantized_chunks(self, source: TensorSource, scales: Weight) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def quantized_chunks(
+        self, source: TensorSource, scales: Weight, report: WeightReport | None = None
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """The stored elements of this weight of codes, each chunk with those of `scales` for its rows."""
         recipe = self.parsed_recipe()
         assert isinstance(recipe, Codes)
+        watch = None if report is None else functools.partial(report.add, self.name)
         for begin, end in self._ranges():
-            codes, of_rows = recipe.quantize(source, begin, end)
+            codes, of_rows = recipe.quantize(source, begin, end, watch)
             yield self._stored(codes), scales._stored(of_rows)
 
     def _ranges(self) -> Iterator[tuple[int, int]]:
@@ -216,14 +221,18 @@ def write_weights(
     checkpoint: TensorSource,
     write: Callable[[bytes | memoryview], Any],
     progress: Progress = SILENT,
+    report: WeightReport | None = None,
 ) -> dict[str, str]:
-    """Streams the file through `write`; returns the sha256 of each tensor's stored bytes."""
+    """Streams the file through `write`; returns the sha256 of each tensor's stored bytes.
+
+    report: gets what quantizing changes.
+    """
     ordered = storage_order(weights)
     write(safetensors_header(ordered))
     hashes = {}
     total = sum(weight.stored_bytes for weight in ordered)
     with progress.task("packing weights", total, "bytes") as advance:
-        for weight, chunks in _streams(ordered, checkpoint):
+        for weight, chunks in _streams(ordered, checkpoint, report):
             digest = hashlib.sha256()
             written = 0
             for chunk in chunks:
@@ -237,7 +246,9 @@ def write_weights(
     return hashes
 
 
-def _streams(ordered: list[Weight], checkpoint: TensorSource | None) -> Iterator[tuple[Weight, Iterable[np.ndarray]]]:
+def _streams(
+    ordered: list[Weight], checkpoint: TensorSource | None, report: WeightReport | None
+) -> Iterator[tuple[Weight, Iterable[np.ndarray]]]:
     """The chunks of each weight, to be used up before the next one. Of a pair of codes and scales
     the scales, a hundredth of it or less, wait in memory until the codes are through."""
     scales_of = {codes.name: scales for codes, scales in quantized_pairs(ordered)}
@@ -245,16 +256,18 @@ def _streams(ordered: list[Weight], checkpoint: TensorSource | None) -> Iterator
 
     def codes_of(weight: Weight, scales: Weight) -> Iterator[np.ndarray]:
         assert checkpoint is not None
-        for codes, of_rows in weight.quantized_chunks(checkpoint, scales):
-            waiting[scales.name].append(of_rows)
+        for codes, of_rows in weight.quantized_chunks(checkpoint, scales, report):
+            if scales.name in waiting:
+                waiting[scales.name].append(of_rows)
             yield codes
 
     for here, weight in enumerate(ordered):
         scales = scales_of.get(weight.name)
         if weight.name in waiting:
             yield weight, waiting.pop(weight.name)
-        elif scales is not None and here + 1 < len(ordered) and ordered[here + 1] is scales:
-            waiting[scales.name] = []
+        elif scales is not None:
+            if here + 1 < len(ordered) and ordered[here + 1] is scales:
+                waiting[scales.name] = []
             yield weight, codes_of(weight, scales)
         else:
             yield weight, weight.chunks(checkpoint)

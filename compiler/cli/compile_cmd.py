@@ -41,6 +41,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         model, "quantize_lm_head", action="store_true", help="quantize the last linear, which makes the logits, too"
     )
 
+    add_option(model, "no_quality_gate", action="store_true",
+               help="do not compare the quantized model with the unquantized one")  # fmt: skip
+    add_option(model, "max_kl_divergence", type=float, metavar="NATS",
+               help="quality gate: the most that distributions may differ (default: the format's)")  # fmt: skip
+    add_option(model, "min_top1_agreement", type=float, metavar="FRACTION",
+               help="quality gate: how often both models must agree (default: the format's)")  # fmt: skip
+
     limits = parser.add_argument_group("limits")
     add_option(limits, "max_batch_size", "max-num-seqs", type=int, default=defaults.max_batch_size,
                help="sequences of one step")  # fmt: skip
@@ -90,6 +97,9 @@ def run(arguments: argparse.Namespace) -> int:
         qformat=arguments.qformat,
         exclude=tuple(arguments.exclude),
         quantize_lm_head=arguments.quantize_lm_head,
+        quality_gate=not arguments.no_quality_gate,
+        max_kl_divergence=arguments.max_kl_divergence,
+        min_top1_agreement=arguments.min_top1_agreement,
         schedules=arguments.schedules,
         cache_dir=arguments.cache_dir,
         use_cache=not arguments.no_cache,
@@ -108,6 +118,8 @@ def run(arguments: argparse.Namespace) -> int:
     start = time.perf_counter()
     summary = compilation.write_engine(arguments.output, force=arguments.force)
     if not arguments.quiet:
+        if summary.quality:
+            print(summary.quality, file=sys.stderr)
         print(f"{summary} in {time.perf_counter() - start:.1f} s", file=sys.stderr)
         print(_next_step(arguments), file=sys.stderr)
     return 0

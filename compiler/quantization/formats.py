@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from llmc.compiler.quantization.gate import Limits
 from llmc.compiler.targets import Target
 from llmc.errors import OptionError
 
@@ -16,22 +17,29 @@ class QuantizationFormat:
     weights: MLIR name of the type of the weights' codes.
     inputs:  that of the inputs' codes; None: inputs stay as they are.
     group:   in features that share a scale; 0: all of an out feature.
+    limits:  what the quality gate lets pass, unless the user says otherwise.
     """
 
     name: str
     weights: str
     inputs: str | None
     group: int
+    limits: Limits
     summary: str
 
+
+# A few times what sound models show (docs/numerics.md), far below what a lost scale does.
+_EIGHT_BITS, _FOUR_BITS = Limits(0.1, 0.7), Limits(0.8, 0.5)
 
 _FORMATS = {
     format.name: format
     for format in (
-        QuantizationFormat("fp8_rowwise", "f8E4M3FN", "f8E4M3FN", 0,
+        QuantizationFormat("fp8_rowwise", "f8E4M3FN", "f8E4M3FN", 0, _EIGHT_BITS,
                            "8-bit floats, a scale an out feature and a scale a token; no calibration"),
-        QuantizationFormat("int8_wo", "i8", None, 0, "weights of 8-bit integers, a scale an out feature"),
-        QuantizationFormat("int4_wo", "i4", None, 64, "weights of 4-bit integers, a scale for 64 in features"),
+        QuantizationFormat("int8_wo", "i8", None, 0, _EIGHT_BITS,
+                           "weights of 8-bit integers, a scale an out feature"),
+        QuantizationFormat("int4_wo", "i4", None, 64, _FOUR_BITS,
+                           "weights of 4-bit integers, a scale for 64 in features"),
     )
 }  # fmt: skip
 

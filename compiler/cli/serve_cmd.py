@@ -43,6 +43,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_option(limits, "request_timeout", type=float, metavar="SECONDS", help="a completion ends with what it has")
     add_option(limits, "default_max_tokens", type=int, metavar="N",
                help="length of answers that do not say it (default: 16 for text, what fits for chat)")  # fmt: skip
+    add_option(limits, "response_store_bytes", type=int, default=64 << 20, metavar="N",
+               help="memory for finished responses of /v1/responses; 0 stores none")  # fmt: skip
     add_option(limits, "drain_seconds", type=float, default=30.0, metavar="SECONDS",
                help="how long running answers may take after SIGTERM")  # fmt: skip
 
@@ -77,6 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
         max_requests=arguments.max_requests,
         request_timeout=arguments.request_timeout,
         default_max_tokens=arguments.default_max_tokens,
+        response_store_bytes=arguments.response_store_bytes,
         expose_docs=arguments.docs,
     )
     logging.basicConfig(level=arguments.log_level.upper(), format="%(message)s", stream=sys.stderr)
@@ -161,6 +164,7 @@ def _check(arguments: argparse.Namespace) -> None:
     expect("port", 0 <= arguments.port < 65536, "0 to 65535")
     expect("max_requests", arguments.max_requests > 0, "a positive number")
     expect("max_body_bytes", arguments.max_body_bytes > 0, "a positive number")
+    expect("response_store_bytes", arguments.response_store_bytes >= 0, "0 or more")
     expect("drain_seconds", 0 <= arguments.drain_seconds < 1e6, "seconds, 0 or more")
     expect("request_timeout", arguments.request_timeout is None or arguments.request_timeout > 0, "positive seconds")
     expect("default_max_tokens", arguments.default_max_tokens is None or arguments.default_max_tokens > 0, "1 or more")

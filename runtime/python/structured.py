@@ -67,10 +67,10 @@ class GrammarCompiler:
         source = outputs.source()
         is_error, messages = llguidance.LLMatcher.validate_grammar_with_warnings(source, self._tokenizer)
         if is_error:
-            raise ValueError(f"structured_outputs: {messages[0].strip()}")
+            raise _refused(messages[0])
         matcher = llguidance.LLMatcher(self._tokenizer, source, log_level=0)
         if matcher.is_error():
-            raise ValueError(f"structured_outputs: {matcher.get_error()}")
+            raise _refused(matcher.get_error())
         return GrammarMask(matcher)
 
 
@@ -88,4 +88,9 @@ class GrammarMask:
         if not self._matcher.is_error():
             self._matcher.unsafe_compute_mask_ptr(mask.ctypes.data, mask.nbytes)
         if self._matcher.is_error():
-            raise ValueError(f"structured_outputs: {self._matcher.get_error()}")
+            raise _refused(self._matcher.get_error())
+
+
+def _refused(error: str) -> ValueError:
+    """Without llguidance's dump of its state and of the grammar."""
+    return ValueError(f"structured_outputs: {error.partition('<state>')[0].strip()}")

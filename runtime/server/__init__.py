@@ -1,6 +1,6 @@
 """`llmc serve`: the OpenAI API over loaded engines.
 
-`protocol` is what comes in and goes out, `completions`, `chat` and the other routers do the work,
+`protocol` is what comes in and goes out, `completions`, `chat`, `responses` and the other routers do the work,
 `models` holds the engines, `app` puts them together.
 """
 

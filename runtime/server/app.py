@@ -18,6 +18,8 @@ from llmc.server.config import ServerConfig
 from llmc.server.metrics import RequestMetrics
 from llmc.server.middleware import ApiKeys, BodyLimit, RequestLog
 from llmc.server.models import Models
+from llmc.server.responses import routes as responses
+from llmc.server.responses.store import ResponseStore
 from llmc.server.state import ServerState
 
 
@@ -43,10 +45,16 @@ def create_app(models: Models, config: ServerConfig | None = None) -> FastAPI:
 
     docs = "/docs" if config.expose_docs else None
     app = FastAPI(title="llmc", version=llmc.__version__, lifespan=lifespan, docs_url=docs, redoc_url=None)
-    app.state.llmc = ServerState(config, models, Admission(config.max_requests), RequestMetrics(models))
+    app.state.llmc = ServerState(
+        config,
+        models,
+        Admission(config.max_requests),
+        RequestMetrics(models),
+        ResponseStore(config.response_store_bytes),
+    )
     errors.install(app)
     app.openapi = lambda: _described(app)  # type: ignore[method-assign]
-    for part in (completions, chat, tokenization, operations, page):
+    for part in (completions, chat, responses, tokenization, operations, page):
         app.include_router(part.router)
     # The last one added sees a request first.
     app.add_middleware(BodyLimit, limit=config.max_body_bytes)

@@ -18,7 +18,7 @@ from llmc.server.models import ServedModel
 from llmc.server.parsers import OutputParser
 from llmc.server.protocol import ChatCompletion, ChatRequest, Message, NamedTool, TextPart, Tool
 from llmc.server.sampling import room, sampling_params
-from llmc.server.state import state_of
+from llmc.server.state import ServerState, state_of
 from llmc.server.streaming import EventStream, as_json, unless_disconnected
 
 router = APIRouter()
@@ -27,25 +27,34 @@ router = APIRouter()
 @router.post("/v1/chat/completions", responses={200: {"model": ChatCompletion}, **ANSWERS}, response_model=None)
 async def create_chat_completion(body: ChatRequest, request: Request) -> Response:
     """Answers a conversation, rendered with the model's chat template."""
-    state = state_of(request)
-    model = state.models.get(body.model)
-    if body.top_logprobs is not None and not body.logprobs:
-        raise ApiError(400, "top_logprobs needs logprobs=true", param="top_logprobs")
-    tools = _offered(body, model)
-    text = await render(model, body.messages, tools, body.add_generation_prompt, body.chat_template_kwargs)
-    ids = await encode(model, text, add_special_tokens=False)
-    asked = body.max_completion_tokens if body.max_completion_tokens is not None else body.max_tokens
-    length = room(model, len(ids), asked, state.config.default_max_tokens)
-    params = sampling_params(body, model, length, (body.top_logprobs or 0) if body.logprobs else None)
-    tool_parser = model.tool_call_parser if tools else None
-    parsers = [OutputParser(model.reasoning_parser, tool_parser, text) for _ in range(body.n)]
-    work = ChatAnswer(body, Generation(state, model, [ids], [params], body), parsers)
+    generation, parsers = await begin(body, state_of(request))
+    work = ChatAnswer(body, generation, parsers)
     log = request.state.log
     if body.stream:
         return EventStream(work.events(log))
     answer = await unless_disconnected(request, work.whole())
     work.generation.note(log)
     return JSONResponse(as_json(answer))
+
+
+async def begin(body: ChatRequest, state: ServerState) -> tuple[Generation, list[OutputParser]]:
+    """The work of a conversation, and a parser for each of its answers. Raises ApiError."""
+    model = state.models.get(body.model)
+    if body.top_logprobs is not None and not body.logprobs:
+        raise ApiError(400, "top_logprobs needs logprobs=true", param="top_logprobs")
+    tools = _offered(body, model)
+    variables = body.chat_template_kwargs
+    if body.reasoning_effort is not None:  # for templates that know it
+        variables = {"reasoning_effort": body.reasoning_effort, **variables}
+    text = await render(model, body.messages, tools, body.add_generation_prompt, variables)
+    ids = await encode(model, text, add_special_tokens=False)
+    asked = body.max_completion_tokens if body.max_completion_tokens is not None else body.max_tokens
+    length = room(model, len(ids), asked, state.config.default_max_tokens)
+    params = sampling_params(body, model, length, (body.top_logprobs or 0) if body.logprobs else None)
+    tool_parser = model.tool_call_parser if tools else None
+    most = 1 if body.parallel_tool_calls is False else None
+    parsers = [OutputParser(model.reasoning_parser, tool_parser, text, most) for _ in range(body.n)]
+    return Generation(state, model, [ids], [params], body), parsers
 
 
 def _offered(body: ChatRequest, model: ServedModel) -> list[Tool]:

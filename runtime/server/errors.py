@@ -74,7 +74,7 @@ def describe(error: RequestValidationError) -> ApiError:
     place = [str(part) for part in first["loc"] if part != "body" and not _UNION_MEMBER.fullmatch(str(part))]
     param = ".".join(place) or None
     more = len({one["loc"][:2] for one in found}) - 1
-    message = f"{param or 'body'}: {first['msg']}"
+    message = f"{param or 'body'}: {first['msg']}{_found(first['input'])}"
     if first["type"] == "extra_forbidden":
         message = f"unknown field '{param}'"
     elif first["type"] == "json_invalid":
@@ -83,6 +83,16 @@ def describe(error: RequestValidationError) -> ApiError:
     if more > 0:
         message += f" (and {more} more)"
     return ApiError(400, message, param=param)
+
+
+def _found(value: Any) -> str:
+    """What was there instead, where it is short."""
+    if isinstance(value, dict):
+        value = value.get("type")
+    if not isinstance(value, (str, int, float)):
+        return ""
+    text = repr(value)
+    return f", found {text if len(text) <= 60 else text[:60] + '...'}"
 
 
 def install(app: FastAPI) -> None:

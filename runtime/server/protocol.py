@@ -48,8 +48,8 @@ class Structure(Body):
     grammar: str | None = None
 
 
-class Sampling(Body):
-    """What completions and chat completions share."""
+class Common(Body):
+    """What every request for text can say, whatever its path."""
 
     model: str | None = None
     temperature: Annotated[float, Field(ge=0, le=10)] | None = None
@@ -62,7 +62,6 @@ class Sampling(Body):
     include_stop_str_in_output: bool = False
     skip_special_tokens: bool = True
     ignore_eos: bool = False
-    n: Annotated[int, Field(ge=1, le=128)] = 1
     stream: bool = False
     stream_options: StreamOptions | None = None
     priority: Annotated[int, Field(ge=-100, le=100)] = 0
@@ -75,8 +74,6 @@ class Sampling(Body):
     logit_bias: dict[str, Annotated[float, Field(ge=-100, le=100)]] | None = None
     bad_words: list[Annotated[str, Field(min_length=1)]] | None = None
     allowed_token_ids: Annotated[TokenIds, Field(min_length=1)] | None = None
-    response_format: ResponseFormat | None = None
-    structured_outputs: Structure | None = None
     # They describe the caller.
     user: str | None = None
     metadata: dict[str, Any] | None = None
@@ -84,6 +81,14 @@ class Sampling(Body):
     service_tier: str | None = None
     safety_identifier: str | None = None
     prompt_cache_key: str | None = None
+
+
+class Sampling(Common):
+    """What completions and chat completions share."""
+
+    n: Annotated[int, Field(ge=1, le=128)] = 1
+    response_format: ResponseFormat | None = None
+    structured_outputs: Structure | None = None
 
 
 class CompletionRequest(Sampling):

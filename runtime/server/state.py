@@ -10,6 +10,7 @@ from llmc.server.admission import Admission
 from llmc.server.config import ServerConfig
 from llmc.server.metrics import RequestMetrics
 from llmc.server.models import Models
+from llmc.server.responses.store import ResponseStore
 
 
 @dataclass
@@ -18,6 +19,7 @@ class ServerState:
     models: Models
     admission: Admission
     metrics: RequestMetrics
+    responses: ResponseStore
 
 
 def state_of(request: Request) -> ServerState:

@@ -63,8 +63,8 @@ class EventStream(Response):
 
     media_type = "text/event-stream"
 
-    def __init__(self, events: AsyncGenerator[bytes, None]) -> None:
-        self.events = events
+    def __init__(self, events: AsyncGenerator[bytes, None], last: bytes = DONE) -> None:
+        self.events, self.last = events, last
         self.background = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -99,7 +99,7 @@ class EventStream(Response):
                 await body(data)
         except Exception as error:
             await body(b"data: " + json.dumps(as_api_error(error).body()).encode() + b"\n\n")
-        await body(DONE, more=False)
+        await body(self.last, more=False)
 
 
 async def merged(sources: Sequence[AsyncGenerator[T, None]]) -> AsyncGenerator[tuple[int, T], None]:

@@ -18,14 +18,20 @@ class Part:
 
 
 class OutputParser:
-    """Of one answer. `prompt` is the rendered conversation. Without parsers all text is content as it is."""
+    """Of one answer. `prompt` is the rendered conversation. Without parsers all text is content as it is.
 
-    def __init__(self, reasoning: str | None, tools: str | None, prompt: str = "") -> None:
+    Calls beyond `most_calls` are left out.
+    """
+
+    def __init__(
+        self, reasoning: str | None, tools: str | None, prompt: str = "", most_calls: int | None = None
+    ) -> None:
         self._reasoning = reasoning_splitter(reasoning, prompt) if reasoning else None
         self._tools = TOOL_PARSERS[tools]() if tools else None
         self._thought = False  # reasoning has been seen: the space after it belongs to nobody
         self._started = False
         self._blank = ""  # space before what may be a call
+        self._most_calls = most_calls
         self.num_calls = 0
 
     def push(self, text: str) -> list[Part]:
@@ -68,6 +74,8 @@ class OutputParser:
         parts: list[Part] = []
         for piece in pieces:
             if isinstance(piece, ToolCall):
+                if self.num_calls == self._most_calls:
+                    continue
                 self.num_calls += 1
                 self._blank = ""
                 parts.append(Part("tool_call", call=piece))

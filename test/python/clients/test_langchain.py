@@ -64,6 +64,17 @@ def test_structured_output(chat, method):
     assert isinstance(found, Place)
 
 
+def test_responses_api(base_url):
+    chat = ChatOpenAI(
+        base_url=base_url, api_key="none", model=MODEL, temperature=0, max_tokens=40, use_responses_api=True
+    )
+    whole = chat.invoke(QUESTION)
+    assert "Paris" in whole.text
+    assert "".join(chunk.text for chunk in chat.stream(QUESTION)) == whole.text
+    place = chat.with_structured_output(Place, method="json_schema").invoke("Where is the Eiffel Tower?")
+    assert isinstance(place, Place)
+
+
 def test_text_completions(base_url):
     text = OpenAI(base_url=base_url, api_key="none", model=MODEL, temperature=0, max_tokens=12, max_retries=0)
     whole = text.invoke("Once upon a time")

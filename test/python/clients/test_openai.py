@@ -148,6 +148,32 @@ def test_tools(client):
     assert last.choices[0].message.content and not last.choices[0].message.tool_calls
 
 
+def test_responses(client):
+    """The other API of the same client: whole, streamed, parsed, with a call, and going on."""
+    ask = {"model": MODEL, "temperature": 0, "max_output_tokens": 24}
+    whole = client.responses.create(input=PARIS[0]["content"], **ask)
+    chat = client.chat.completions.create(messages=PARIS, **GREEDY).choices[0].message.content
+    assert whole.output_text == chat and whole.status == "completed"
+    with client.responses.stream(input=PARIS[0]["content"], **ask) as stream:
+        text = "".join(event.delta for event in stream if event.type == "response.output_text.delta")
+        assert text == chat == stream.get_final_response().output_text
+    more = client.responses.create(input="And of Italy?", previous_response_id=whole.id, **ask)
+    assert more.output_text and more.usage.input_tokens > whole.usage.input_tokens
+
+    about = {"model": MODEL, "input": "Tell me about Paris, as JSON.", "temperature": 0, "max_output_tokens": 200}
+    assert isinstance(client.responses.parse(text_format=City, **about).output_parsed, City)
+
+    tool = openai.pydantic_function_tool(Weather)["function"]
+    asked = client.responses.create(
+        model=MODEL, input="How is the weather in Paris?", tools=[{"type": "function", **tool}],
+        tool_choice="required", max_output_tokens=100, temperature=0,
+    )  # fmt: skip
+    [call] = asked.output
+    Weather.model_validate_json(call.arguments)
+    result = {"type": "function_call_output", "call_id": call.call_id, "output": "It rains."}
+    assert client.responses.create(input=[result], previous_response_id=asked.id, **ask).output_text
+
+
 def test_async(base_url, client):
     questions = [f"What is {i} plus {i}?" for i in range(6)]
 

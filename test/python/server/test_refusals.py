@@ -76,6 +76,18 @@ def test_bad_requests(small, stream):
     assert small.settle()["num_steps"] == 0
 
 
+def test_a_grammar_that_the_vocabulary_cannot_write(server):
+    """The toy knows no quote. The message is a sentence, without the grammar's insides."""
+    body = {
+        "messages": MESSAGES,
+        "response_format": {"type": "json_schema", "json_schema": {"schema": {"type": "string"}}},
+    }
+    answer = server.http.post(CHAT, json=body)
+    message = answer.json()["error"]["message"]
+    assert answer.status_code == 400 and "doesn't satisfy the grammar" in message and "<" not in message
+    server.settle()
+
+
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"\xff\xfe", b'{"prompt": 1e999}', b"null", b'{"prompt": "a"}' * 2])
 def test_bodies_that_are_no_request(small, body):
     answer = small.http.post(TEXT, content=body, headers={"content-type": "application/json"})

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import random
 
 import openai
 import pytest
 from support.toy_server import running
 
-from llmc.runtime.outputs import CompletionDelta
 from llmc.server import ServerConfig
 
 CALL = '<tool_call>\n{"name": "weather", "arguments": {"city": "Z\u00fcrich"}}\n</tool_call>'
@@ -17,39 +15,6 @@ ANSWER = f"<think>\nHm.\n</think>\n\nI look.\n{CALL}\n{CALL}"
 TOOLS = [{"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}]
 CITIES = ["Bern", "Z\u00fcrich"]
 MESSAGES = [{"role": "user", "content": "how is it"}]
-
-
-class Script:
-    """An engine that says `text`, in random pieces."""
-
-    def __init__(self, text: str) -> None:
-        self.text, self.rng, self.prompts = text, random.Random(1), []
-
-    async def generate(self, prompt, params, *, priority, timeout):
-        self.prompts.append(prompt["prompt_token_ids"])
-        rest = self.text
-        while rest:
-            size = self.rng.randrange(1, 8)
-            yield CompletionDelta(rest[:size], [5])
-            rest = rest[size:]
-        yield CompletionDelta("", [0], finish_reason="stop")
-
-    def close(self) -> None:
-        pass
-
-    num_requests = 0
-
-
-@pytest.fixture
-def scripted(server):
-    def play(text: str, tools: str | None = "hermes", reasoning: str | None = "qwen3"):
-        model = server.models.get("toy")
-        model.engine.close()
-        model.engine = Script(text)
-        model.tool_call_parser, model.reasoning_parser = tools, reasoning
-        return server
-
-    return play
 
 
 def streamed(client, **ask):

@@ -212,7 +212,6 @@ void AttentionTile::scorePage() {
               queries, row, blockRows, keys, {}, {}, index(attention.headDim)};
           for (int64_t v = 0; v < vectors; ++v)
             product.columns.push_back(add(column, index(v * shape.lanes)));
-          product.maxUnroll = attention.headDim;
           for (auto [r, sums] :
                llvm::enumerate(emitProduct(b, loc, product, shape)))
             for (auto [v, sum] : llvm::enumerate(sums))

@@ -21,6 +21,10 @@ inline constexpr llvm::StringLiteral kRowsPerTile = "host.rows_per_tile";
 inline constexpr llvm::StringLiteral kColumnTiles = "host.column_tiles";
 // Name of the anchor that the kernel had.
 inline constexpr llvm::StringLiteral kAnchor = "host.anchor";
+// The function has code for blocks of several sizes, in each of which a row
+// must get the same bits: its sums are added in the order in which they are
+// written.
+inline constexpr llvm::StringLiteral kOrderedSums = "host.ordered_sums";
 } // namespace entry_attr
 
 // The layout that `host-choose-layouts` gave to the weight of a kernel's

@@ -1,3 +1,4 @@
+#include "passes/host/Entry.h"
 #include "passes/host/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -13,14 +14,17 @@ namespace llmc {
 
 using namespace mlir;
 
-// Sums may be reordered, products fused: what a vector loop needs.
+// Products may be fused and, unless the function forbids it, sums reordered:
+// what a vector loop needs.
 static void relax(Operation *op) {
   auto interface = dyn_cast<arith::ArithFastMathInterface>(op);
   if (!interface ||
       !isa<FloatType>(getElementTypeOrSelf(op->getResult(0).getType())))
     return;
-  auto flags = arith::FastMathFlags::reassoc | arith::FastMathFlags::contract |
-               arith::FastMathFlags::nsz;
+  auto flags = arith::FastMathFlags::contract | arith::FastMathFlags::nsz;
+  auto function = op->getParentOfType<func::FuncOp>();
+  if (!function || !function->hasAttr(llmc::entry_attr::kOrderedSums))
+    flags = flags | arith::FastMathFlags::reassoc;
   op->setAttr(interface.getFastMathAttrName(),
               arith::FastMathFlagsAttr::get(op->getContext(), flags));
 }

@@ -114,6 +114,7 @@ private:
     OpBuilder b(kernel);
     Location loc = kernel.getLoc();
     Entry entry(b, kernel);
+    entry.function->setAttr(entry_attr::kOrderedSums, b.getUnitAttr());
     Entry::Tile tile = entry.tile(kRowsPerTile, linear.columnTiles());
     Operands operands;
     operands.input = inputOf(b, entry, linear.linear);
@@ -146,7 +147,6 @@ private:
       product.columns.push_back(arith::ConstantIndexOp::create(b, loc, column));
     product.valuesOfA = operands.valuesOfInput;
     product.perElement = perElement(linear);
-    product.maxUnroll = operands.scales ? linear.scaleGroup() : linear.depth();
     auto stored = cast<MemRefType>(operands.panels.getType());
     product.prefetchDistance =
         kPrefetchBytes * 8 /
@@ -156,22 +156,10 @@ private:
     if (!operands.scales)
       return emitProduct(b, loc, product, vectors);
 
+    // Group by group: each has scales of its own. The multiply-adds leave no
+    // choice which product is rounded.
     auto type = VectorType::get({vectors.lanes}, b.getF32Type());
-    auto scaled = [&](OpBuilder &b, Location loc, Value group) {
-      Sums sums = emitProduct(b, loc, product, vectors);
-      for (auto [v, column] : llvm::enumerate(product.columns)) {
-        Value scale = vector::LoadOp::create(b, loc, type, operands.scales,
-                                             ValueRange{panel, group, column});
-        for (auto &ofRow : sums)
-          ofRow[v] = arith::MulFOp::create(b, loc, ofRow[v], scale);
-      }
-      return sums;
-    };
     Value zero = arith::ConstantIndexOp::create(b, loc, 0);
-    if (linear.scaleGroup() == linear.depth())
-      return scaled(b, loc, zero);
-
-    // Group by group: each has scales of its own.
     Value step = arith::ConstantIndexOp::create(b, loc, linear.scaleGroup());
     SmallVector<Value> start(numRows * product.columns.size(),
                              floatConstant(b, loc, type, 0.0));
@@ -181,11 +169,15 @@ private:
           product.begin = k;
           product.depth = arith::AddIOp::create(b, loc, k, step);
           Value group = arith::DivUIOp::create(b, loc, k, step);
-          SmallVector<Value> sums;
-          for (auto &ofRow : scaled(b, loc, group))
-            for (Value part : ofRow)
-              sums.push_back(
-                  arith::AddFOp::create(b, loc, state[sums.size()], part));
+          SmallVector<Value> scales, sums;
+          for (Value column : product.columns)
+            scales.push_back(
+                vector::LoadOp::create(b, loc, type, operands.scales,
+                                       ValueRange{panel, group, column}));
+          for (auto &ofRow : emitProduct(b, loc, product, vectors))
+            for (auto [part, scale] : llvm::zip_equal(ofRow, scales))
+              sums.push_back(vector::FMAOp::create(b, loc, part, scale,
+                                                   state[sums.size()]));
           scf::YieldOp::create(b, loc, sums);
         });
     Sums sums(numRows);

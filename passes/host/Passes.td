@@ -47,6 +47,9 @@ def HostLowerLinear : Pass<"host-lower-linear", "::mlir::ModuleOp"> {
     cache once a block; the rest of the kernel's body (bias, activation or GLU,
     scale, residual) is evaluated on those registers before they are stored.
 
+    A row has the same bits in any block: each of its sums is one chain of
+    multiply-adds, and `host.ordered_sums` keeps later passes from reordering the rest.
+
     Attributes of the function (Entry.h) say how to launch it.
 
     ```mlir
@@ -112,8 +115,9 @@ def HostTileRows : Pass<"host-tile-rows", "::mlir::ModuleOp"> {
 def HostExpandMath : Pass<"host-expand-math"> {
   let summary = "elementary functions as polynomials, arithmetic as vector loops need it";
   let description = [{
-    Lets sums be reordered and products fused (fast-math flags `reassoc`, `contract`,
-    `nsz`; never `nnan` or `ninf`: masked scores are infinite), then expands exp,
+    Lets products be fused and sums be reordered, the latter not in functions with
+    `host.ordered_sums` (fast-math flags `contract`, `nsz`, `reassoc`; never `nnan` or
+    `ninf`: masked scores are infinite), then expands exp,
     tanh, erf and log, so that loops over them vectorise. Sine and cosine stay calls:
     rotary angles are too large for the polynomials.
 

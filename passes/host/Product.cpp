@@ -10,8 +10,7 @@
 using namespace mlir;
 using namespace llmc;
 
-// A multiply-add has a latency of four cycles and two start in each: fewer sums
-// than this leave the units idle.
+// So many sums in registers hide the latency of memory; fewer ask ahead for it.
 static constexpr int64_t kWantedSums = 8;
 
 static constexpr int64_t kCacheLine = 64;
@@ -22,16 +21,11 @@ static Value index(OpBuilder &b, Location loc, int64_t value) {
 
 Sums llmc::emitProduct(OpBuilder &b, Location loc, const Product &product,
                        VectorShape shape, const Sums &init) {
-  int64_t numRows = product.numRows, vectors = product.columns.size();
+  int64_t numRows = product.numRows, vectors = product.columns.size(),
+          perElement = product.perElement;
   Type element = cast<MemRefType>(product.b.getType()).getElementType();
   auto sumType = VectorType::get({shape.lanes}, b.getF32Type());
   auto loadType = VectorType::get({shape.lanes}, element);
-
-  // Few rows take several k at once, each into sums of its own.
-  int64_t unroll = 1, perElement = product.perElement;
-  while (numRows * vectors * unroll < kWantedSums &&
-         product.maxUnroll % (unroll * 2 * perElement) == 0)
-    unroll *= 2;
 
   SmallVector<Value> rows;
   for (int64_t r = 0; r < numRows; ++r)
@@ -39,7 +33,7 @@ Sums llmc::emitProduct(OpBuilder &b, Location loc, const Product &product,
         arith::AddIOp::create(b, loc, product.row, index(b, loc, r)));
   Value zero = arith::ConstantOp::create(
       b, loc, DenseElementsAttr::get(sumType, b.getF32FloatAttr(0.0f)));
-  SmallVector<Value> start(numRows * vectors * unroll, zero);
+  SmallVector<Value> start(numRows * vectors, zero);
   for (auto [r, row] : llvm::enumerate(init))
     llvm::copy(row, start.begin() + r * vectors);
 
@@ -57,16 +51,11 @@ Sums llmc::emitProduct(OpBuilder &b, Location loc, const Product &product,
                                  /*localityHint=*/3, /*isDataCache=*/true);
     }
   };
-  // The row of `b` that holds k + offset: k itself is even where rows are
-  // shared.
-  auto rowOfB = [&](OpBuilder &b, Location loc, Value k, int64_t offset) {
-    Value row = k;
-    if (perElement > 1)
-      row = arith::DivUIOp::create(b, loc, k, index(b, loc, perElement));
-    offset /= perElement;
-    return offset ? arith::AddIOp::create(b, loc, row, index(b, loc, offset))
-                        .getResult()
-                  : row;
+  // The row of `b` that holds k.
+  auto rowOfB = [&](OpBuilder &b, Location loc, Value k) -> Value {
+    if (perElement == 1)
+      return k;
+    return arith::DivUIOp::create(b, loc, k, index(b, loc, perElement));
   };
   auto weightAt = [&](OpBuilder &b, Location loc, ValueRange at,
                       int64_t half) -> Value {
@@ -94,18 +83,19 @@ Sums llmc::emitProduct(OpBuilder &b, Location loc, const Product &product,
     code = arith::IndexCastUIOp::create(b, loc, b.getIndexType(), code);
     return memref::LoadOp::create(b, loc, product.valuesOfA, code);
   };
-  auto step = [&](OpBuilder &b, Location loc, Value k, int64_t offset,
+  // Adds the products of k + half; k is even where two share a row of `b`.
+  auto step = [&](OpBuilder &b, Location loc, Value k, int64_t half,
                   MutableArrayRef<Value> sums) {
-    Value rowB = rowOfB(b, loc, k, offset);
+    Value rowB = rowOfB(b, loc, k);
     SmallVector<Value> weights;
     for (Value column : product.columns) {
       SmallVector<Value> at(product.leading);
       at.append({rowB, column});
-      weights.push_back(weightAt(b, loc, at, offset % perElement));
+      weights.push_back(weightAt(b, loc, at, half));
     }
-    Value kA = offset ? arith::AddIOp::create(b, loc, k, index(b, loc, offset))
-                            .getResult()
-                      : k;
+    Value kA =
+        half ? arith::AddIOp::create(b, loc, k, index(b, loc, half)).getResult()
+             : k;
     for (int64_t r = 0; r < numRows; ++r) {
       Value splat = vector::BroadcastOp::create(b, loc, sumType,
                                                 inputAt(b, loc, rows[r], kA));
@@ -116,31 +106,20 @@ Sums llmc::emitProduct(OpBuilder &b, Location loc, const Product &product,
   };
   Value begin = product.begin ? product.begin : index(b, loc, 0);
   auto loop = scf::ForOp::create(
-      b, loc, begin, product.depth, index(b, loc, unroll * perElement), start,
+      b, loc, begin, product.depth, index(b, loc, perElement), start,
       [&](OpBuilder &b, Location loc, Value k, ValueRange state) {
         SmallVector<Value> sums(state);
-        for (int64_t u = 0; u < unroll; ++u) {
-          int64_t offset = u * perElement;
-          if (unroll > 1 && product.prefetchDistance)
-            prefetch(b, loc, rowOfB(b, loc, k, offset));
-          // Both halves of a byte go to the same sums.
-          for (int64_t half = 0; half < perElement; ++half)
-            step(b, loc, k, offset + half,
-                 MutableArrayRef(sums).slice(u * numRows * vectors,
-                                             numRows * vectors));
-        }
+        if (product.prefetchDistance && numRows * vectors < kWantedSums)
+          prefetch(b, loc, rowOfB(b, loc, k));
+        for (int64_t half = 0; half < perElement; ++half)
+          step(b, loc, k, half, sums);
         scf::YieldOp::create(b, loc, sums);
       });
 
   Sums result(numRows);
   for (int64_t r = 0; r < numRows; ++r)
-    for (int64_t v = 0; v < vectors; ++v) {
-      Value sum = loop.getResult(r * vectors + v);
-      for (int64_t u = 1; u < unroll; ++u)
-        sum = arith::AddFOp::create(
-            b, loc, sum, loop.getResult((u * numRows + r) * vectors + v));
-      result[r].push_back(sum);
-    }
+    for (int64_t v = 0; v < vectors; ++v)
+      result[r].push_back(loop.getResult(r * vectors + v));
   return result;
 }
 

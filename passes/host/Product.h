@@ -24,10 +24,8 @@ struct Product {
   llvm::SmallVector<mlir::Value> leading;
   llvm::SmallVector<mlir::Value> columns; // first of each vector
   mlir::Value depth;                      // the k after the last
-  // How many k may be taken at once: depth is a multiple of it.
-  int64_t maxUnroll = 1;
-  // Where `b` comes from memory and few rows hide its latency: how far ahead of
-  // k to ask for it, in rows of `b`. May lead past its end.
+  // Where `b` comes from memory: how far ahead of k to ask for it, in rows of
+  // `b`. May lead past its end.
   int64_t prefetchDistance = 0;
   mlir::Value begin; // first k; null: 0
   // The f32 values of the codes of `a`, by code; null: `a` holds f32.
@@ -37,7 +35,8 @@ struct Product {
   int64_t perElement = 1;
 };
 
-// Sums by row, then by vector.
+// Sums by row, then by vector. Each is one chain of multiply-adds in the order
+// of k, whatever numRows is: a row has the same bits in any block.
 using Sums = llvm::SmallVector<llvm::SmallVector<mlir::Value>>;
 
 // `init` may be empty: zeros.

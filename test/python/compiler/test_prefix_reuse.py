@@ -1,6 +1,5 @@
 """Reused KV blocks against computed ones on a compiled engine."""
 
-import numpy as np
 import pytest
 from support import tiny_llama
 
@@ -25,10 +24,6 @@ def small_blocks(tmp_path_factory):
 
 
 def test_reuse_changes_no_bit(compiled):
-    """Requests one by one: steps of few tokens run other kernels, which differ in the order of their sums.
-
-    What is left of each prompt beside the reused blocks is long enough for the kernels of prompts.
-    """
     from llmc.runtime import KvCacheConfig, SamplingParams, SchedulerConfig, load_engine
 
     params = SamplingParams(temperature=0, max_tokens=8, ignore_eos=True, logprobs=0)
@@ -36,7 +31,7 @@ def test_reuse_changes_no_bit(compiled):
     for reuse in (False, True):
         for max_num_tokens in (32, 64):
             config = SchedulerConfig(max_num_tokens=max_num_tokens)
-            kv = KvCacheConfig(enable_block_reuse=reuse, enable_partial_reuse=False)
+            kv = KvCacheConfig(enable_block_reuse=reuse)
             with load_engine(compiled, scheduler_config=config, kv_cache_config=kv) as engine:
                 block = engine.info["block_size"]
                 common = [(i * 37) % 250 for i in range(block)]
@@ -49,8 +44,7 @@ def test_reuse_changes_no_bit(compiled):
 
 
 def test_no_history_changes_an_answer(small_blocks):
-    """Alone or together, reused, preempted, swapped to host memory or forked: the same tokens. Kernels that compute
-    several rows at once round a row by its place among them, so log probabilities are the same within float32 only."""
+    """Alone or together, reused, preempted, swapped to host memory or forked: the same bits."""
     from llmc.runtime import KvCacheConfig, SamplingParams, SchedulerConfig, load_engine
 
     prompts = [[(7 + i * k) % 250 for i in range(5 + 6 * k)] for k in range(1, 7)]
@@ -65,9 +59,7 @@ def test_no_history_changes_an_answer(small_blocks):
 
     def check_same(found, right):
         for left, other in zip(found, right, strict=True):
-            assert [one.token_ids for one in left] == [one.token_ids for one in other]
-            for one, expected in zip(left, other, strict=True):
-                np.testing.assert_allclose(one.logprobs, expected.logprobs, atol=2e-4)
+            assert [(one.token_ids, one.logprobs) for one in left] == [(one.token_ids, one.logprobs) for one in other]
 
     singles, _ = answers(1, "guaranteed_no_evict", False, enable_block_reuse=False)
     alone, stats = answers(2, "guaranteed_no_evict", False, enable_block_reuse=False)

@@ -13,3 +13,10 @@ func.func @f(%x: f32) -> (f32, f32) {
   %c = math.cos %s : f32
   return %e, %c : f32, f32
 }
+
+// CHECK-LABEL: func.func @ordered
+// CHECK: arith.addf {{.*}} fastmath<nsz,contract>
+func.func @ordered(%x: f32) -> f32 attributes {host.ordered_sums} {
+  %s = arith.addf %x, %x : f32
+  return %s : f32
+}

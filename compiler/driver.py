@@ -30,6 +30,7 @@ from llmc.compiler.progress import SILENT, Progress
 from llmc.compiler.quality import Quality, check_quality
 from llmc.compiler.quantization.gate import WINDOW
 from llmc.compiler.quantization.report import WeightReport
+from llmc.compiler.quantization.stored import Assignment, check_values, stored_assignments
 from llmc.compiler.weights import Weight, check_sources, total_bytes, write_weights
 from llmc.errors import ModelError, OptionError
 from llmc.passes import IrDump, PassRunner, clone
@@ -52,6 +53,8 @@ class EngineSummary:
     weight_bytes: int
     from_cache: bool
     quality: Quality | None = None
+    #: About the checkpoint: what may be wrong with it, or is not used.
+    warnings: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return (
@@ -103,17 +106,36 @@ class Compilation:
 
         from llmc.frontends import ImportOptions, import_checkpoint
 
-        options = ImportOptions(max_seq_len=self.options.max_seq_len, keep_torch=keep_torch)
+        options = ImportOptions(
+            max_seq_len=self.options.max_seq_len, keep_torch=keep_torch, dequantize=self.options.dequantize
+        )
         context = ir.Context()
         context.enable_multithreading(self.options.threads != 1)
         with self.progress.task(f"importing {self.model.name}"):
             return import_checkpoint(self.model, options, context)
 
     @functools.cached_property
+    def stored(self) -> tuple[Assignment, ...]:
+        """How the checkpoint is quantized already, as the target runs it. Raises ModelError, OptionError."""
+        checkpoint = self.imported.checkpoint
+        quantized = checkpoint.quantized_names()
+        if self.options.dequantize:
+            if not quantized and checkpoint.format != "gguf":
+                raise OptionError(f"--dequantize: no layer of {self.model} is quantized")
+            return ()
+        if quantized and self.resolved.quantization:
+            raise OptionError(
+                f"--qformat {self.options.qformat}: {self.model} is quantized already "
+                f"('{quantized[0]}': {checkpoint.stored_format(quantized[0])}); leave the option out, "
+                "or quantize its values again with --dequantize"
+            )
+        return stored_assignments(self.imported.module, self.imported.tensors, checkpoint, self.resolved.target)
+
+    @functools.cached_property
     def outlined(self) -> ir.Module:
         """Phase kernels: the step as a list of launches of outlined kernels."""
         module = clone(self.imported.module)
-        passes = pipeline.kernel_passes(self.resolved) + layout_passes(self.resolved)
+        passes = pipeline.kernel_passes(self.resolved, self.stored) + layout_passes(self.resolved)
         with self.progress.task("optimising"):
             self._runner.run(module, Phase.KERNELS.stage, passes, pipeline.refusal)
         return module
@@ -208,6 +230,7 @@ class Compilation:
                 f"{self.model} has no weights: expected *.safetensors beside its config.json, "
                 "or --strip_weights to compile without them"
             )
+        warnings = check_values(checkpoint, self.progress) if checkpoint.has_weights else []
         abstract = pipeline.export_plan(self.planned)
         plan, code = build_plan(
             abstract, self.kernels, self.limits["max_num_tokens"], self.limits["max_blocks_per_seq"]
@@ -228,6 +251,7 @@ class Compilation:
                 ),
                 limits=self.limits,
                 resolved=self.resolved,
+                stored=self.stored,
                 weights=weights,
                 weight_hashes=hashes,
                 parts=out.part_list(),
@@ -245,6 +269,7 @@ class Compilation:
             weight_bytes=sum(weight.stored_bytes for weight in weights) if hashes else 0,
             from_cache=self.cache.hits > 0,
             quality=quality,
+            warnings=tuple(warnings),
         )
 
     def _write_tokenizer(self, out: OutputFolder) -> None:

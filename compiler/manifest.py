@@ -16,8 +16,9 @@ from llmc.compiler.output import canonical_json
 from llmc.errors import EngineError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
+    from llmc.compiler.quantization.stored import Assignment
     from llmc.compiler.weights import Weight
 
 FORMAT_VERSION = 1
@@ -39,8 +40,13 @@ def build_manifest(
     weights: Iterable[Weight],
     weight_hashes: dict[str, str] | None,
     parts: list[dict[str, Any]],
+    stored: Sequence[Assignment] = (),
 ) -> dict[str, Any]:
-    """The manifest as a JSON value. `weight_hashes` None makes a stripped engine."""
+    """The manifest as a JSON value. `weight_hashes` None makes a stripped engine.
+
+    stored: the quantization that the checkpoint brought along.
+    """
+    formats = [resolved.quantization] if resolved.quantization else [assignment.format for assignment in stored]
     return {
         "format_version": FORMAT_VERSION,
         "compiler": {"name": "llmc", "version": llmc.__version__},
@@ -55,7 +61,7 @@ def build_manifest(
             "weights": resolved.weight_dtype,
             "activations": resolved.activation_dtype,
             "kv_cache": resolved.kv_cache_dtype,
-            **({"quantization": resolved.quantization.name} if resolved.quantization else {}),
+            **({"quantization": "+".join(format.name for format in formats)} if formats else {}),
         },
         "weights": weight_section(weights, weight_hashes),
         "parts": parts,

@@ -49,6 +49,7 @@ class CompileOptions:
     quantize_lm_head: quantize the linear that makes the logits too.
     quality_gate:    run prompts through the quantized and the unquantized model and refuse too much difference.
     max_kl_divergence, min_top1_agreement: its limits (`llmc.compiler.quantization.gate.Limits`); None: the format's.
+    dequantize:      take the values of layers that are quantized already in place of their codes.
     schedules:       file of measured schedules (`llmc tune`); None: those that llmc ships for the target.
     cache_dir:       folder of the kernel cache; None is the user's cache folder.
     use_cache:       whether to read and write the kernel cache.
@@ -72,6 +73,7 @@ class CompileOptions:
     quality_gate: bool = True
     max_kl_divergence: float | None = None
     min_top1_agreement: float | None = None
+    dequantize: bool = False
     schedules: Path | None = None
     cache_dir: Path | None = None
     use_cache: bool = True

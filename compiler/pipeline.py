@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from llmc.compiler.options import ResolvedOptions
+from llmc.compiler.quantization.stored import Assignment
 from llmc.errors import ModelError
 
 if TYPE_CHECKING:
@@ -26,13 +28,16 @@ def refusal(name: str, messages: str) -> ModelError | None:
     return ModelError(messages) if name in _CHECKS_OF_THE_MODEL else None
 
 
-def kernel_passes(options: ResolvedOptions) -> list[str]:
-    """Dense graph to outlined kernels. The named pipelines are flat lists in passes/Pipelines.cpp."""
+def kernel_passes(options: ResolvedOptions, stored: Sequence[Assignment] = ()) -> list[str]:
+    """Dense graph to outlined kernels. The named pipelines are flat lists in passes/Pipelines.cpp.
+
+    stored: the quantization that the checkpoint brings along.
+    """
     precision = f"weights={options.weight_dtype} activations={options.activation_dtype} kv={options.kv_cache_dtype}"
     return [
         "llm-pipeline-raise",
         f"llm-pipeline-batch{{block-size={options.block_size}}}",
-        *_quantization_passes(options),
+        *_quantization_passes(options, stored),
         f"llm-pipeline-optimize{{{precision} glu-block={options.target.glu_block}}}",
         *(["llm-append-sampler"] if options.target.samples_on_device else []),
         "llm-form-kernels",
@@ -40,16 +45,20 @@ def kernel_passes(options: ResolvedOptions) -> list[str]:
     ]
 
 
-def _quantization_passes(options: ResolvedOptions) -> list[str]:
+def _quantization_passes(options: ResolvedOptions, stored: Sequence[Assignment]) -> list[str]:
     """The decision, by names as the checkpoint has them; llm-pipeline-optimize carries it out."""
-    format = options.quantization
-    if format is None:
-        return []
+    if options.quantization is not None:
+        stored = [Assignment(options.quantization, options.exclude, options.quantize_lm_head)]
+    return [_assignment_pass(assignment) for assignment in stored]
+
+
+def _assignment_pass(assignment: Assignment) -> str:
+    format = assignment.format
     settings = [f"weights={format.weights}", f"group={format.group}"]
     settings += [f"inputs={format.inputs}"] if format.inputs else []
-    settings += [f"exclude={','.join(options.exclude)}"] if options.exclude else []
-    settings += ["lm-head=true"] if options.quantize_lm_head else []
-    return [f"llm-assign-quantization{{{' '.join(settings)}}}"]
+    settings += [f"exclude={','.join(assignment.exclude)}"] if assignment.exclude else []
+    settings += ["lm-head=true"] if assignment.lm_head else []
+    return f"llm-assign-quantization{{{' '.join(settings)}}}"
 
 
 def plan_passes(limits: dict[str, int]) -> list[str]:

@@ -16,6 +16,7 @@ from typing import Protocol
 import numpy as np
 
 from llmc.compiler.quantization.codes import CodeFormat, quantize_rows
+from llmc.compiler.quantization.stored_source import StoredPart, check_readable, stored_parts
 from llmc.compiler.recipe_error import RecipeError
 
 Shape = tuple[int, ...]
@@ -60,6 +61,7 @@ class Source(Recipe):
     name: str
 
     def shape(self, source: TensorSource) -> Shape:
+        check_readable(source, self.name)
         return tuple(source.shape(self.name))
 
     def read(self, source: TensorSource, begin: int, end: int) -> np.ndarray:
@@ -222,13 +224,17 @@ class Offset(Recipe):
 
 @dataclasses.dataclass(frozen=True)
 class Codes(Recipe):
-    """Its part, a matrix, quantized; the scales are those of `Scales` of the same fields."""
+    """Its part, a matrix, quantized; the scales are those of `Scales` of the same fields.
+
+    Where the checkpoint stores codes and scales of this format, they are taken as they are.
+    """
 
     part: Recipe
     format: CodeFormat
 
     def shape(self, source: TensorSource) -> Shape:
-        shape = self.part.shape(source)
+        stored = self._stored(source)
+        shape = self.part.shape(stored[0] if stored else source)
         self.format.scale_shape(shape)
         return shape
 
@@ -240,13 +246,22 @@ class Codes(Recipe):
     ) -> tuple[np.ndarray, np.ndarray]:
         """Codes [end - begin, K] and float32 scales [end - begin, groups] of a range of rows.
 
-        watch: is shown the format, the rows, their codes and their scales.
+        watch: is shown the format, the rows, their codes and their scales, where codes are made here.
         """
+        stored = self._stored(source)
+        if stored is not None:
+            return self.part.read(stored[0], begin, end), self.part.read(stored[1], begin, end)
         rows = self.part.read(source, begin, end)
         codes, scales = quantize_rows(rows, self.format)
         if watch is not None:
             watch(self.format, rows, codes, scales)
         return codes, scales
+
+    def _stored(self, source: TensorSource) -> tuple[StoredPart, StoredPart] | None:
+        stored = stored_parts(source, self.part.sources(), self.format)
+        if stored and not _moves_rows(self.part):
+            raise RecipeError(f"columns of {', '.join(self.part.sources())} would move, and with them their scales")
+        return stored
 
     def parts(self) -> tuple[Recipe, ...]:
         return (self.part,)
@@ -260,13 +275,20 @@ class Scales(Recipe):
     format: CodeFormat
 
     def shape(self, source: TensorSource) -> Shape:
-        return self.format.scale_shape(self.part.shape(source))
+        return self.format.scale_shape(Codes(self.part, self.format).shape(source))
 
     def read(self, source: TensorSource, begin: int, end: int) -> np.ndarray:
         return Codes(self.part, self.format).quantize(source, begin, end)[1]
 
     def parts(self) -> tuple[Recipe, ...]:
         return (self.part,)
+
+
+def _moves_rows(recipe: Recipe) -> bool:
+    """Whether a recipe does no more than move whole rows."""
+    if isinstance(recipe, Concat | Interleave | Slice):
+        return recipe.dim == 0 and all(map(_moves_rows, recipe.parts()))
+    return isinstance(recipe, Source)
 
 
 def _join(arrays: list[np.ndarray], dim: int) -> np.ndarray:

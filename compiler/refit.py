@@ -11,6 +11,7 @@ from llmc.compiler.engine import Engine
 from llmc.compiler.manifest import MANIFEST, WEIGHTS, config_sha256, weight_section
 from llmc.compiler.output import OutputFolder, canonical_json
 from llmc.compiler.progress import SILENT, Progress
+from llmc.compiler.quantization.stored import check_values
 from llmc.compiler.weights import check_sources, total_bytes, write_weights
 from llmc.errors import EngineError, ModelError, OptionError
 
@@ -25,6 +26,8 @@ class RefitSummary:
     output: Path
     tensors: int
     bytes: int
+    #: About the checkpoint: what may be wrong with it, or is not used.
+    warnings: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"bound {self.tensors} tensors ({self.bytes / 1e6:,.0f} MB) to {self.output}"
@@ -36,9 +39,11 @@ def refit(
     output: Path | None = None,
     force: bool = False,
     progress: Progress = SILENT,
+    dequantize: bool = False,
 ) -> RefitSummary:
     """Writes the weights of `model` into the engine, or into a copy at `output`.
 
+    dequantize: layers that are quantized already may be read as values, and quantized again.
     The engine is replaced as a whole at the end: a failure leaves it as it was.
     Raises EngineError, ModelError (another configuration, missing tensors), OutputError.
     """
@@ -48,8 +53,9 @@ def refit(
             f"{engine_path} has its weights already: add --force to replace them, or name a new engine with -o"
         )
     _check_parts(engine)
-    checkpoint, unused = _open(model, engine)
+    checkpoint, unused = _open(model, engine, dequantize)
     check_sources(engine.weights, checkpoint, ignore=unused)
+    warnings = check_values(checkpoint, progress)
     replaces_own = output is None
     with OutputFolder(output or engine_path, force=force or replaces_own) as out:
         out.require_space(total_bytes(engine.weights))
@@ -64,7 +70,7 @@ def refit(
         manifest["parts"] = out.part_list()
         out.write(MANIFEST, canonical_json(manifest))
         out.commit()
-        return RefitSummary(out.destination, len(engine.weights), out.parts[WEIGHTS][0])
+        return RefitSummary(out.destination, len(engine.weights), out.parts[WEIGHTS][0], tuple(warnings))
 
 
 def _check_parts(engine: Engine) -> None:
@@ -72,7 +78,7 @@ def _check_parts(engine: Engine) -> None:
         raise EngineError(f"{engine.path} is damaged: {damage}; recompile it")
 
 
-def _open(model: str, engine: Engine) -> tuple[Checkpoint, set[str]]:
+def _open(model: str, engine: Engine, dequantize: bool) -> tuple[Checkpoint, set[str]]:
     """The checkpoint, checked against its own configuration and the engine's, and the names of
     those tensors that the model does not use by definition."""
     from llmc.frontends.checkpoint import open_checkpoint
@@ -81,7 +87,7 @@ def _open(model: str, engine: Engine) -> tuple[Checkpoint, set[str]]:
     from llmc.frontends.weights import bind
 
     try:
-        checkpoint = open_checkpoint(model)
+        checkpoint = open_checkpoint(model, dequantize)
         if not checkpoint.has_weights:
             raise ModelError(f"{model} has no weights: expected *.safetensors beside its config.json")
         expected, found = engine.manifest["model"]["config_sha256"], config_sha256(checkpoint.config)

@@ -24,6 +24,8 @@ class ImportOptions:
     max_seq_len: int | None = None
     #: Also keep the torch dialect text of the model (`--emit=torch`).
     keep_torch: bool = False
+    #: Take the values of layers that are quantized already in place of their codes.
+    dequantize: bool = False
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ def import_checkpoint(
     from llmc.frontends.weights import bind
 
     options = options or ImportOptions()
-    checkpoint = open_checkpoint(path)
+    checkpoint = open_checkpoint(path, options.dequantize)
     model, buffers = build_model(checkpoint.config, options.max_seq_len)
     binding = bind(model, buffers, checkpoint)
     torch_module = import_program(export_decoder(DecoderStep(model)), wrapper="model.")

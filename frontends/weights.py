@@ -104,6 +104,8 @@ def _check_left_over(
 ) -> None:
     """Refuses tensors without a use; equal copies of tied tensors join `ignored`."""
     left = sorted(set(checkpoint.names()) - set(stored.values()) - ignored)
+    ignored |= checkpoint.harmless(set(left))
+    left = [name for name in left if name not in ignored]
     for name in list(left):
         owner = canonical.get(name)
         if owner is not None and owner != name:

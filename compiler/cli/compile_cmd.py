@@ -40,6 +40,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_option(
         model, "quantize_lm_head", action="store_true", help="quantize the last linear, which makes the logits, too"
     )
+    add_option(model, "dequantize", action="store_true",
+               help="of a checkpoint that is quantized already: take the values of its layers,\n"
+                    "stored as --dtype says, in place of their codes")  # fmt: skip
 
     add_option(model, "no_quality_gate", action="store_true",
                help="do not compare the quantized model with the unquantized one")  # fmt: skip
@@ -100,6 +103,7 @@ def run(arguments: argparse.Namespace) -> int:
         quality_gate=not arguments.no_quality_gate,
         max_kl_divergence=arguments.max_kl_divergence,
         min_top1_agreement=arguments.min_top1_agreement,
+        dequantize=arguments.dequantize,
         schedules=arguments.schedules,
         cache_dir=arguments.cache_dir,
         use_cache=not arguments.no_cache,
@@ -117,6 +121,8 @@ def run(arguments: argparse.Namespace) -> int:
         return _emit(compilation, find_phase(arguments.emit), arguments)
     start = time.perf_counter()
     summary = compilation.write_engine(arguments.output, force=arguments.force)
+    for warning in summary.warnings:
+        print(f"llmc: warning: {warning}", file=sys.stderr)
     if not arguments.quiet:
         if summary.quality:
             print(summary.quality, file=sys.stderr)

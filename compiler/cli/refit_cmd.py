@@ -17,6 +17,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_option(parser, "output", short="o", type=Path, metavar="ENGINE",
                help="write a new engine instead of changing this one")  # fmt: skip
     add_option(parser, "force", action="store_true", help="replace weights that are already bound")
+    add_option(parser, "dequantize", action="store_true",
+               help="of a checkpoint that is quantized already: take the values of its layers,\n"
+                    "in place of their codes")  # fmt: skip
     add_option(parser, "quiet", short="q", action="store_true", help="no progress, no summary")
 
 
@@ -30,7 +33,10 @@ def run(arguments: argparse.Namespace) -> int:
         output=arguments.output,
         force=arguments.force,
         progress=make_progress(arguments.quiet),
+        dequantize=arguments.dequantize,
     )
+    for warning in summary.warnings:
+        print(f"llmc: warning: {warning}", file=sys.stderr)
     if not arguments.quiet:
         print(f"{summary} in {time.perf_counter() - start:.1f} s", file=sys.stderr)
     return 0

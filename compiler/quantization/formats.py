@@ -27,6 +27,12 @@ class QuantizationFormat:
     limits: Limits
     summary: str
 
+    def with_group(self, group: int) -> QuantizationFormat:
+        """The same with other groups, which its name says."""
+        if group == self.group:
+            return self
+        return dataclasses.replace(self, group=group, name=f"{self.name}_g{group}" if group else f"{self.name}_row")
+
 
 # A few times what sound models show (docs/numerics.md), far below what a lost scale does.
 _EIGHT_BITS, _FOUR_BITS = Limits(0.1, 0.7), Limits(0.8, 0.5)
@@ -63,9 +69,7 @@ def find_format(name: str, target: Target) -> QuantizationFormat | None:
     there is no such format or `target` cannot run it."""
     if name == "none":
         return None
-    # The kernels that every GPU has know no codes.
-    portable = target.chip is not None and not target.chip.hopper
-    offered = ("none", *(() if portable else _ON_TARGET.get("cpu" if target.is_cpu else target.name, ())))
+    offered = ("none", *formats_of(target))
     if name in _FORMATS and name in offered:
         return _FORMATS[name]
     choices = f"target {target.name} takes {', '.join(offered)}"
@@ -74,6 +78,13 @@ def find_format(name: str, target: Target) -> QuantizationFormat | None:
     if name in _ABSENT:
         raise OptionError(f"--qformat {name} is not there yet: {choices}")
     raise OptionError(f"--qformat {name}: no such format; {choices}")
+
+
+def formats_of(target: Target) -> tuple[str, ...]:
+    """The formats that a target's kernels run."""
+    # The kernels that every GPU has know no codes.
+    portable = target.chip is not None and not target.chip.hopper
+    return () if portable else _ON_TARGET.get("cpu" if target.is_cpu else target.name, ())
 
 
 def _targets_of(name: str) -> list[str]:

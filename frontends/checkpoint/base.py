@@ -7,8 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy as np
     from transformers import PretrainedConfig
+
+    from llmc.frontends.checkpoint.quantized.description import StoredFormat
 
 
 class Checkpoint(abc.ABC):
@@ -65,6 +69,43 @@ class Checkpoint(abc.ABC):
     def buffer_divisors(self) -> dict[str, np.ndarray]:
         """Factors that the file wants the rope frequencies divided by, keyed by buffer base name."""
         return {}
+
+    def harmless(self, names: set[str]) -> set[str]:
+        """Those of `names`, tensors that the model does not use, whose values make no difference."""
+        return set()
+
+    # ---- what a checkpoint that is quantized stores, by the name of the tensor that it stands for ----
+
+    def stored_format(self, name: str) -> StoredFormat | None:
+        """How the tensor is quantized; None: it is not."""
+        return None
+
+    def quantized_names(self) -> list[str]:
+        """The tensors that are quantized, sorted."""
+        return []
+
+    def stored_codes(self, name: str, rows: slice) -> np.ndarray:
+        """Codes [n, K] of a range of out features."""
+        raise NotImplementedError
+
+    def stored_scales(self, name: str, rows: slice) -> np.ndarray:
+        """Their float32 scales [n, K / group]."""
+        raise NotImplementedError
+
+    def stored_zeros(self, name: str, rows: slice) -> np.ndarray | None:
+        """Their zero points [n, K / group], or None where the format has none."""
+        raise NotImplementedError
+
+    def kv_scales(self) -> dict[str, float]:
+        """Stored scales of keys and values, by tensor."""
+        return {}
+
+    def check_values(self, advance: Callable[[int], None] = lambda _: None) -> list[str]:
+        """Reads what quantized layers store beside their codes and reports each layer to `advance`.
+
+        Raises FrontendError for values that cannot be right; returns warnings about those that may be wrong.
+        """
+        return []
 
     def identity(self) -> dict[str, Any]:
         """What the engine's manifest records about the model."""

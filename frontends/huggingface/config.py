@@ -56,10 +56,6 @@ def _check_supported(config: PretrainedConfig, raw: dict[str, Any]) -> None:
     names = raw.get("architectures") or []
     if not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
         raise FrontendError(f"config.json: architectures must be a list of class names, found {names!r}")
-    quantization = raw.get("quantization_config")
-    if quantization:
-        method = quantization.get("quant_method", "unknown") if isinstance(quantization, dict) else "unknown"
-        raise FrontendError(f"the checkpoint is quantized already (method '{method}'), which llmc does not read yet")
     extra = set(raw) - _class_fields(type(config)) - _LEGACY_FIELDS
     ignored = sorted(f"{name} = {raw[name]!r}" for name in extra if _MATH_FIELD.search(name) and raw[name])
     if ignored:

@@ -14,38 +14,11 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from support.dense import TOKENS, logits_of, reference_logits
 from support.execute import Executable
 from support.frontend_models import FAMILIES, save_model
 
-from llmc.frontends import ImportedModel, ImportOptions, import_checkpoint, import_module
-
-TOKENS = 23
-
-
-def weights_of(imported: ImportedModel) -> dict[str, np.ndarray]:
-    """The values of the parameters, from the checkpoint."""
-    values = {}
-    for symbol, tensor in imported.tensors.items():
-        array = np.asarray(imported.checkpoint.read(tensor), dtype=np.float32)
-        values[symbol] = np.ascontiguousarray(array.T if symbol.endswith(".transposed") else array)
-    return values
-
-
-def logits_of(imported: ImportedModel, tokens: np.ndarray, positions: np.ndarray) -> np.ndarray:
-    step = Executable(str(imported.module))
-    return step(tokens.astype(np.int32), positions.astype(np.int32), weights=weights_of(imported))[0]
-
-
-def reference_logits(model: Any, tokens: np.ndarray, positions: np.ndarray) -> np.ndarray:
-    with torch.no_grad():
-        output = model(
-            input_ids=torch.from_numpy(tokens)[None],
-            position_ids=torch.from_numpy(positions)[None],
-            # Without it transformers takes positions that do not start at 0 for several packed sequences.
-            attention_mask=torch.ones(1, len(tokens), dtype=torch.long),
-            use_cache=False,
-        )
-    return output.logits[0].numpy()
+from llmc.frontends import ImportOptions, import_checkpoint, import_module
 
 
 def check(folder: Path, first_position: int = 0, options: ImportOptions | None = None, tolerance: float = 2e-4) -> None:

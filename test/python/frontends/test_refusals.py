@@ -138,12 +138,6 @@ def test_field_that_the_model_class_ignores(tmp_path: Path) -> None:
         import_checkpoint(folder)
 
 
-def test_quantized_checkpoint(tmp_path: Path) -> None:
-    folder = edit_config(save_config(tmp_path, "llama"), quantization_config={"quant_method": "gptq", "bits": 4})
-    with pytest.raises(FrontendError, match="quantized already \\(method 'gptq'\\)"):
-        import_checkpoint(folder)
-
-
 def test_unsupported_operator_names_module_and_line() -> None:
     class Inner(torch.nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:

@@ -1,0 +1,1 @@
+"""Checkpoints that somebody else quantized: what their layers store, and what that means."""

@@ -17,7 +17,7 @@ export PATH := $(dir $(PY)):$(PATH)
 # Where `make install` builds; see build-dir in pyproject.toml.
 BUILD := build/pip
 # A file is one worker's: its fixtures compile models. Slow tests are `make test-slow`.
-PYTEST_ARGS ?= -n 2 --dist loadfile -m "not slow and not gpu and not browser"
+PYTEST_ARGS ?= -n 2 --dist loadfile -m "not slow and not gpu and not browser and not clients"
 LIT_ARGS ?= -sv
 PIP := $(PY) -m pip --disable-pip-version-check --quiet
 
@@ -46,7 +46,11 @@ test: install ## Everything that needs no GPU: lit, C++ and Python tests
 
 .PHONY: test-slow
 test-slow: install model ## The tests that take minutes: every family, 405B, SmolLM2
-	$(PY) -m pytest -m slow
+	$(PY) -m pytest -m "slow and not clients"
+
+.PHONY: test-clients
+test-clients: install model ## Heavy clients on a server of SmolLM2 (downloads 2 GB into build/clients; needs Node)
+	$(PY) -m pytest -m clients test/python/clients
 
 .PHONY: test-page
 test-page: install ## The server's page in a headless Chromium (needs one, and playwright)

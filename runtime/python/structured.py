@@ -28,7 +28,9 @@ class StructuredOutputs:
     grammar: str | None = None  #: Lark, or GBNF
 
     def __post_init__(self) -> None:
-        given = [one.name for one in fields(self) if getattr(self, one.name) not in (None, False)]
+        given = [one.name for one in fields(self) if getattr(self, one.name) is not None]
+        if self.json_object is False:
+            given.remove("json_object")
         if len(given) != 1:
             known = ", ".join(one.name for one in fields(self))
             raise ValueError(f"structured_outputs: expected one of {known}, found {' and '.join(given) or 'none'}")
@@ -93,4 +95,7 @@ class GrammarMask:
 
 def _refused(error: str) -> ValueError:
     """Without llguidance's dump of its state and of the grammar."""
-    return ValueError(f"structured_outputs: {error.partition('<state>')[0].strip()}")
+    text = error.partition("<state>")[0].strip()
+    if text.startswith(("Resource ", "Anchor ")):
+        text = f"$ref: {text}"
+    return ValueError(f"structured_outputs: {text}")

@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from llmc.server.chat_answer import ChatAnswer
 from llmc.server.errors import ApiError
-from llmc.server.generation import ANSWERS, Generation, encode
+from llmc.server.generation import Generation, answered, encode
 from llmc.server.models import ServedModel
 from llmc.server.parsers import OutputParser
 from llmc.server.protocol import ChatCompletion, ChatRequest, Message, NamedTool, TextPart, Tool
@@ -24,7 +24,7 @@ from llmc.server.streaming import EventStream, as_json, unless_disconnected
 router = APIRouter()
 
 
-@router.post("/v1/chat/completions", responses={200: {"model": ChatCompletion}, **ANSWERS}, response_model=None)
+@router.post("/v1/chat/completions", responses=answered(ChatCompletion), response_model=None)
 async def create_chat_completion(body: ChatRequest, request: Request) -> Response:
     """Answers a conversation, rendered with the model's chat template."""
     generation, parsers = await begin(body, state_of(request))

@@ -15,7 +15,7 @@ from starlette.responses import Response
 from llmc.runtime.outputs import CompletionDelta
 from llmc.runtime.tokenizer import Tokenizer
 from llmc.server.errors import ApiError
-from llmc.server.generation import ANSWERS, Generation, encode
+from llmc.server.generation import Generation, answered, encode
 from llmc.server.logprobs import TextLogprobs
 from llmc.server.models import ServedModel
 from llmc.server.protocol import Completion, CompletionChoice, CompletionLogprobs, CompletionRequest
@@ -27,7 +27,7 @@ router = APIRouter()
 _DEFAULT_MAX_TOKENS = 16  # OpenAI's
 
 
-@router.post("/v1/completions", responses={200: {"model": Completion}, **ANSWERS}, response_model=None)
+@router.post("/v1/completions", responses=answered(Completion), response_model=None)
 async def create_completion(body: CompletionRequest, request: Request) -> Response:
     """Continues each prompt (text or token ids)."""
     state = state_of(request)

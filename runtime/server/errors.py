@@ -11,6 +11,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from llmc.runtime.errors import DeviceError, EngineError, InvalidArgumentError, RequestRefusedError
 
@@ -95,6 +96,12 @@ def _found(value: Any) -> str:
     return f", found {text if len(text) <= 60 else text[:60] + '...'}"
 
 
+def _methods(request: Request) -> list[str]:
+    """All that this path takes: Starlette tells those of one handler."""
+    routes = (route for route in request.app.routes if route.matches(request.scope)[0] != Match.NONE)
+    return sorted({method for route in routes for method in getattr(route, "methods", None) or ()})
+
+
 def install(app: FastAPI) -> None:
     @app.exception_handler(ApiError)
     async def _api(_: Request, error: ApiError) -> JSONResponse:
@@ -111,6 +118,7 @@ def install(app: FastAPI) -> None:
             message = f"there is no {request.url.path} here: the API is under /v1"
         elif error.status_code == 405:
             message = f"{request.url.path} does not take {request.method}"
+            return ApiError(405, message).response({"Allow": ", ".join(_methods(request))})
         return ApiError(error.status_code, message).response(error.headers)
 
     @app.exception_handler(Exception)

@@ -6,6 +6,9 @@ import asyncio
 import contextlib
 import dataclasses
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from typing import Any
+
+from pydantic import BaseModel
 
 from llmc.runtime import SamplingParams
 from llmc.runtime.outputs import CompletionDelta
@@ -17,6 +20,11 @@ from llmc.server.streaming import merged
 
 #: What may come instead of an answer.
 ANSWERS = documented(400, 404, 413, 429, 500, 503)
+
+
+def answered(model: type[BaseModel]) -> dict[int | str, dict[str, Any]]:
+    """The answers of a path that answers whole or streamed, for its OpenAPI description."""
+    return {200: {"model": model, "content": {"text/event-stream": {}}}, **ANSWERS}
 
 
 async def encode(model: ServedModel, text: str, add_special_tokens: bool = True) -> list[int]:

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from llmc.server.chat import begin
 from llmc.server.errors import ApiError, documented
-from llmc.server.generation import ANSWERS, Generation
+from llmc.server.generation import Generation, answered
 from llmc.server.parsers import OutputParser
 from llmc.server.responses.answer import ResponseAnswer, dump
 from llmc.server.responses.conversation import (
@@ -29,7 +29,7 @@ from llmc.server.streaming import EventStream, unless_disconnected
 router = APIRouter()
 
 
-@router.post("/v1/responses", responses={200: {"model": ResponseObject}, **ANSWERS}, response_model=None)
+@router.post("/v1/responses", responses=answered(ResponseObject), response_model=None)
 async def create_response(body: ResponsesRequest, request: Request) -> Response:
     """Answers a text or a list of items, after the response that previous_response_id names."""
     state = state_of(request)

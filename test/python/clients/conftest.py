@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.client_venv import client_venvs  # noqa: F401
 from support.serve_process import serving
+from support.toy_fixtures import host_so, make_toy, toy  # noqa: F401
 
 MODEL = "smollm2"
 

@@ -8,7 +8,7 @@ import platform
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +85,9 @@ def read_report(path: Path) -> Report:
         raise OptionError(f"cannot read {path}: {error.strerror}") from None
     except ValueError as error:
         raise OptionError(f"{path}: expected the JSON file of an `llmc bench --json`, found {error}") from None
-    if not isinstance(found, dict) or found.get("format") != FORMAT or not isinstance(found.get("runs"), Sequence):
+    runs = found.get("runs") if isinstance(found, dict) else None
+    named = isinstance(runs, list) and all(isinstance(run, dict) and "name" in run for run in runs)
+    if not isinstance(found, dict) or found.get("format") != FORMAT or not named:
         what = found.get("format") if isinstance(found, dict) else type(found).__name__
         raise OptionError(f"{path}: expected a report of format {FORMAT} (`llmc bench ... --json`), found {what!r}")
     return found

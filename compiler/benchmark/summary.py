@@ -88,7 +88,7 @@ def _errors(records: Sequence[Record]) -> dict[str, dict[str, Any]]:
     return {kind: {"count": count, "example": said[kind]} for kind, count in kinds.most_common()}
 
 
-def parse_objectives(words: Sequence[str]) -> dict[str, float]:
+def parse_objectives(words: Sequence[str], option: str = "--goodput") -> dict[str, float]:
     """`ttft:500 tpot:50` in milliseconds, as vLLM writes them. Raises OptionError."""
     found: dict[str, float] = {}
     for word in words:
@@ -100,7 +100,7 @@ def parse_objectives(words: Sequence[str]) -> dict[str, float]:
             milliseconds = 0.0
         if name not in LATENCIES or not 0 < milliseconds < float("inf") or name in found:
             raise OptionError(
-                f"--goodput: expected {', '.join(f'{one}:MS' for one in LATENCIES)} once each, in milliseconds, "
+                f"{option}: expected {', '.join(f'{one}:MS' for one in LATENCIES)} once each, in milliseconds, "
                 f"found {word!r}"
             )
         found[name] = milliseconds / 1e3

@@ -14,6 +14,8 @@ KINDS = {
     "throughput": "tokens/s of an engine under many requests at once",
     "latency": "time to the first token and between tokens, requests one after the other",
     "serve": "what clients of a server see: latencies and tokens/s under load",
+    "sweep": "the highest rate of requests at which a server keeps latency limits",
+    "compare": "two reports side by side",
 }
 
 

@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from llmc.compiler.cli.arguments import add_option
+from llmc.compiler.cli.bench.plotting import add_plot_option
 from llmc.errors import OptionError
 
 
 def add_report_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("report")
     add_option(group, "json", "output-json", type=Path, metavar="FILE", help="write the figures to a file")
+    add_plot_option(group)
     add_option(group, "quiet", action="store_true", help="no progress on stderr")
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from llmc.compiler.cli.arguments import add_option
 from llmc.compiler.cli.bench.common import add_report_options, check_counts, settings
+from llmc.compiler.cli.bench.plotting import write_plot
 from llmc.compiler.cli.bench.workloads import WORKLOAD_SETTINGS, Workload, add_workload_options, workloads
 from llmc.compiler.cli.generation import add_loading_options, user_errors
 from llmc.errors import CompileError
@@ -66,6 +67,7 @@ def run_offline_kind(kind: str, arguments: argparse.Namespace) -> int:
             console.print(run_tables(run))
     if arguments.json:
         write_json(arguments.json, made)
+    write_plot(arguments.plot, [made])
     return 0
 
 

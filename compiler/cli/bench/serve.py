@@ -9,6 +9,7 @@ from typing import Any
 from llmc.compiler.cli.arguments import add_option
 from llmc.compiler.cli.bench.common import settings
 from llmc.compiler.cli.bench.online import SETTINGS, add_online_options, check, connected, measure, warm_up
+from llmc.compiler.cli.bench.plotting import write_plot
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,4 +42,5 @@ def run(arguments: argparse.Namespace) -> int:
     asyncio.run(all_runs())
     if arguments.json:
         write_json(arguments.json, made)
+    write_plot(arguments.plot, [made])
     return 0

@@ -16,7 +16,7 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import llmc
 from llmc.compiler.cli.arguments import HelpFormatter
@@ -34,6 +34,7 @@ SUBCOMMANDS = {
     "eval": "measure quality: perplexity, agreement with a reference, multiple-choice accuracy",
     "inspect": "show what is in an engine",
     "refit": "bind the weights of a checkpoint to a stripped engine",
+    "completion": "make a shell complete the words of llmc",
 }
 
 _INTERRUPTED = 130
@@ -43,6 +44,25 @@ _TERMINATED = 143
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the program; returns the exit code: 0, 1 a bug in llmc, 2 wrong input, 130 Ctrl-C."""
     arguments = sys.argv[1:] if argv is None else list(argv)
+    # Only the chosen subcommand is imported: `llmc run` must not wait for the compiler.
+    chosen = next((word for word in arguments if not word.startswith("-")), None)
+    if chosen in SUBCOMMANDS and hasattr(module := _module(chosen), "spelled_out"):
+        place = arguments.index(chosen) + 1
+        arguments[place:] = module.spelled_out(arguments[place:])
+    return _guarded(_parser([chosen]).parse_args(arguments))
+
+
+def whole_parser() -> argparse.ArgumentParser:
+    """With the options of every subcommand."""
+    return _parser(list(SUBCOMMANDS))
+
+
+def _module(name: str) -> Any:
+    return importlib.import_module(f"llmc.compiler.cli.{name}_cmd")
+
+
+def _parser(described: Sequence[str | None]) -> argparse.ArgumentParser:
+    """Of the subcommands `described` the options, of the others the name."""
     parser = argparse.ArgumentParser(
         prog="llmc",
         description="Compiles a transformer checkpoint into an engine and serves it.",
@@ -52,19 +72,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--version", action="version", version=f"llmc {llmc.__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    # Only the chosen subcommand is imported: `llmc run` must not wait for the compiler.
-    chosen = next((word for word in arguments if not word.startswith("-")), None)
     for name, summary in SUBCOMMANDS.items():
         subparser = commands.add_parser(name, help=summary, formatter_class=HelpFormatter, allow_abbrev=False)
-        if name == chosen:
-            module = importlib.import_module(f"llmc.compiler.cli.{name}_cmd")
+        if name in described:
+            module = _module(name)
             subparser.description = module.__doc__
             module.add_arguments(subparser)
             subparser.set_defaults(run=module.run)
-            if hasattr(module, "spelled_out"):
-                place = arguments.index(name) + 1
-                arguments[place:] = module.spelled_out(arguments[place:])
-    return _guarded(parser.parse_args(arguments))
+    return parser
 
 
 def _guarded(arguments: argparse.Namespace) -> int:

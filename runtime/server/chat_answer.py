@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from llmc.runtime.outputs import CompletionDelta
 from llmc.server.generation import Generation
@@ -23,7 +24,7 @@ from llmc.server.protocol import (
     ChatRequest,
     Finish,
 )
-from llmc.server.streaming import event
+from llmc.server.streaming import event, text_events
 
 
 @dataclass
@@ -58,6 +59,11 @@ class ChatAnswer:
         introduced = [False] * self.generation.n
         chunk = ChatChunk(id=self.head.id, created=self.head.created, model=self.head.model)
 
+        def content(index: int, text: str) -> ChatChunk:
+            return chunk.model_copy(update={"choices": [ChatChunkChoice(index=index, delta=ChatDelta(content=text))]})
+
+        only_text = [text_events(partial(content, index)) for index in range(self.generation.n)]
+
         def made(choices: list[ChatChunkChoice], usage: bool = running) -> bytes:
             found = self.generation.usage() if usage else None
             return event(chunk.model_copy(update={"choices": choices, "usage": found}))
@@ -71,6 +77,9 @@ class ChatAnswer:
                     logprobs = self._logprobs(news)
                     calls = self.parsers[index].num_calls
                     for part in self._parts(index, news):
+                        if part.kind == "content" and logprobs is None and not running:
+                            yield only_text[index](part.text)
+                            continue
                         delta = _delta(part, calls)
                         calls += part.call is not None
                         yield made([ChatChunkChoice(index=index, delta=delta, logprobs=logprobs)])

@@ -7,6 +7,7 @@ import contextlib
 import dataclasses
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
@@ -21,7 +22,7 @@ from llmc.server.models import ServedModel
 from llmc.server.protocol import Completion, CompletionChoice, CompletionLogprobs, CompletionRequest
 from llmc.server.sampling import room, sampling_params
 from llmc.server.state import state_of
-from llmc.server.streaming import EventStream, as_json, event, unless_disconnected
+from llmc.server.streaming import EventStream, as_json, event, text_events, unless_disconnected
 
 router = APIRouter()
 _DEFAULT_MAX_TOKENS = 16  # OpenAI's
@@ -114,18 +115,26 @@ class _Work:
                 choice.logprobs = found if choice.logprobs is None else _joined(choice.logprobs, found)
         return self.head.model_copy(update={"choices": choices, "usage": self.generation.usage()})
 
+    def _chunk(self, index: int, text: str) -> Completion:
+        return self.head.model_copy(update={"choices": [CompletionChoice(index=index, text=text)]})
+
     async def events(self, log: dict[str, object]) -> AsyncGenerator[bytes, None]:
         n = self.generation.n
         options = self.body.stream_options
         running = bool(options and options.continuous_usage_stats)
         echo = [echo for echo in self.echoes for _ in range(n)]
         logprobs = self._logprobs()
+        only_text = [text_events(partial(self._chunk, index)) for index in range(len(echo))]
         try:
             async with contextlib.aclosing(self.generation.stream()) as all_news:
                 async for index, news in all_news:
                     text, echo[index] = echo[index] + news.text, ""
+                    if news.finish_reason is None and news.logprobs is None and not running:
+                        if text:  # else in the middle of a character, or of what may be a stop string
+                            yield only_text[index](text)
+                        continue
                     if not text and news.finish_reason is None and news.logprobs is None:
-                        continue  # in the middle of a character, or of what may be a stop string
+                        continue
                     choice = CompletionChoice(
                         index=index,
                         text=text,

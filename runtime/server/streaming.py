@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncGenerator, Coroutine, Sequence
+import uuid
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
@@ -32,6 +33,14 @@ def as_json(body: BaseModel) -> dict[str, Any]:
 
 def event(body: BaseModel) -> bytes:
     return b"data: " + json.dumps(as_json(body), ensure_ascii=False, separators=(",", ":")).encode() + b"\n\n"
+
+
+def text_events(made: Callable[[str], BaseModel]) -> Callable[[str], bytes]:
+    """`event(made(text))` of one text after the other, where nothing but the text differs: what is around it
+    is made once, because a stream sends it with every token."""
+    mark = uuid.uuid4().hex
+    before, after = event(made(mark)).split(json.dumps(mark).encode())
+    return lambda text: before + json.dumps(text, ensure_ascii=False).encode() + after
 
 
 async def _disconnected(receive: Receive) -> None:

@@ -7,8 +7,8 @@ client is this one, on the same machine, so both share its cores. Two runs for e
 
 - free: steps take microseconds. Wall time over tokens is what a token costs, client included;
   the CPU time of the server's process over tokens is what it costs the server.
-- paced: a step takes --step_ms. Spread is how long after the first token of a step the other
-  streams' tokens of that step arrive.
+- paced: a step takes --step_ms. All its tokens are there at once; each costs the time from the arrival of the
+  one before it (`token_us`), and waits for all before it (`spread_ms`: after the first one of the step).
 
 Each stream must bring its tokens in order and whole: its text is compared with the engine's own.
 """
@@ -80,16 +80,19 @@ def percentiles(values: list[float]) -> dict[str, float]:
     return {"p50": ordered[round(last * 0.5)], "p99": ordered[round(last * 0.99)]}
 
 
-def spreads(arrivals: list[float], step_seconds: float) -> list[float]:
-    """Of each arrival, how long after the first one of its step it came; a step begins after a pause."""
-    found = []
+def bursts(arrivals: list[float], step_seconds: float) -> tuple[list[float], list[float]]:
+    """Of each arrival, how long after the first one of its step it came, and how long after the one before it;
+    a step begins after a pause."""
+    since_first, since_last = [], []
     first = last = -1.0
     for moment in sorted(arrivals):
         if moment - last > step_seconds / 4:
             first = moment
+        else:
+            since_last.append(moment - last)
         last = moment
-        found.append(moment - first)
-    return found
+        since_first.append(moment - first)
+    return since_first, since_last
 
 
 def cpu_seconds(pid: int) -> float:
@@ -121,14 +124,14 @@ def measure(engine: Path, streams: int, tokens: int, expected: list[str], step_s
     if wrong:
         raise RuntimeError(f"{len(wrong)} of {streams} streams brought other text, the first is {wrong[0]}")
     made = streams * tokens
+    since_first, since_last = bursts(list(itertools.chain(*arrivals)), step_seconds)
     return {
         "streams": streams,
         "tokens": made,
         "wall_us_per_token": wall / made * 1e6,
         "server_cpu_us_per_token": cpu / made * 1e6,
-        "spread_ms": percentiles([1e3 * one for one in spreads(list(itertools.chain(*arrivals)), step_seconds)])
-        if step_seconds
-        else None,
+        "token_us": percentiles([1e6 * one for one in since_last]) if step_seconds else None,
+        "spread_ms": percentiles([1e3 * one for one in since_first]) if step_seconds else None,
     }
 
 

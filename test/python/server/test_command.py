@@ -15,6 +15,17 @@ import pytest
 from support.serve_process import serving, start, url_of
 
 TEXT = "/v1/completions"
+CHAT = "/v1/chat/completions"
+ITEMS = "/v1/responses"
+MESSAGES = [{"role": "user", "content": "x"}]
+DEEP: dict = {"type": "string"}
+for _ in range(60):
+    DEEP = {"type": "array", "items": DEEP, "uniqueItems": True}
+BAD_SCHEMAS = [
+    {"type": "array", "uniqueItems": True}, {"type": "colour"}, {"$ref": "#/nowhere"}, {"$ref": "http://localhost/x"},
+    {"pattern": "(", "type": "string"}, {"not": {}}, {"type": "object", "properties": 5}, False, "{", "null",
+    {"allOf": [{"type": "string"}, {"type": "integer"}]}, {"minimum": 5, "maximum": 4, "type": "integer"}, DEEP,
+]  # fmt: skip
 LONG = {"prompt": "hello", "max_tokens": 120, "ignore_eos": True, "temperature": 1}
 
 
@@ -90,11 +101,12 @@ def resident(pid: int) -> int:
 
 @pytest.mark.slow
 def test_ten_thousand_rude_clients(toy):
-    """Disconnects, malformed bodies, giant prompts, unknown fields: no block stays used, memory stays flat."""
+    """Disconnects, malformed bodies, giant prompts, unknown fields, bad schemas, on all three paths: no block stays
+    used, memory stays flat."""
     rng = random.Random(11)
 
     async def one(client: httpx.AsyncClient) -> None:
-        kind, patience = rng.randrange(6), rng.randrange(1, 20)
+        kind, patience = rng.randrange(8), rng.randrange(1, 20)
         body = {**LONG, "prompt": [rng.randrange(64) for _ in range(rng.randrange(1, 60))], "max_tokens": 30}
         if kind == 0:
             assert (await client.post(TEXT, json=body)).status_code == 200
@@ -112,8 +124,16 @@ def test_ten_thousand_rude_clients(toy):
             await asyncio.sleep(patience * 5e-4)
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
+        elif kind == 5:
+            schema = {"structured_outputs": {"json": rng.choice(BAD_SCHEMAS)}}
+            path, asked = rng.choice([(TEXT, {"prompt": "a"}), (CHAT, {"messages": MESSAGES}), (ITEMS, {"input": "a"})])
+            assert (await client.post(path, json={**asked, **schema})).status_code == 400
+        elif kind == 6:
+            asked = {"input": "a", "stream": bool(patience % 2), "max_output_tokens": 30, "ignore_eos": True}
+            assert (await client.post(ITEMS, json=asked)).status_code == 200
         else:
-            async with client.stream("POST", TEXT, json={**body, "stream": True}) as answer:
+            path, asked = rng.choice([(TEXT, body), (CHAT, {"messages": MESSAGES}), (ITEMS, {"input": "a"})])
+            async with client.stream("POST", path, json={**asked, "stream": True}) as answer:
                 seen = 0
                 async for _ in answer.aiter_lines():
                     seen += 1

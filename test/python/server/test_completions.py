@@ -214,3 +214,16 @@ def test_structured_outputs(server):
     assert ask(response_format={"type": "text"}).message.content
     body = {"prompt": "a", "max_tokens": 20, "structured_outputs": {"choice": ["abc"]}}
     assert server.http.post("/v1/completions", json=body).json()["choices"][0]["text"] == "abc"
+
+
+def test_events_of_text_are_those_that_are_made_whole():
+    from llmc.server.protocol import Completion, CompletionChoice
+    from llmc.server.streaming import event, text_events
+
+    def made(text: str) -> Completion:
+        choices = [CompletionChoice(index=3, text=text)]
+        return Completion(id='cmpl-"x', created=5, model='a "name" with 😀', choices=choices)
+
+    fast = text_events(made)
+    for text in ("", "a", '"quoted"\n\u2028', "😀é", "\x00\\"):
+        assert fast(text) == event(made(text))

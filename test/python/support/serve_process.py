@@ -25,7 +25,7 @@ def url_of(process: subprocess.Popen[str]) -> str:
 @contextlib.contextmanager
 def serving(engine: Path | str, *options: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """The process and its address; it must end well, without a traceback in its log."""
-    process = start(str(engine), "--port", "0", "--log_level", "error", *options)
+    process = start(str(engine), *options, "--port", "0", "--log_level", "error")
     try:
         yield process, url_of(process)
     finally:

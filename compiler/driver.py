@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from llmc.compiler import pipeline
 from llmc.compiler.cache import KernelCache, default_cache_dir
@@ -117,19 +117,29 @@ class Compilation:
     @functools.cached_property
     def stored(self) -> tuple[Assignment, ...]:
         """How the checkpoint is quantized already, as the target runs it. Raises ModelError, OptionError."""
+        self.check_stored()
+        if self.options.dequantize:
+            return ()
+        imported = self.imported
+        return stored_assignments(imported.module, imported.tensors, imported.checkpoint, self.resolved.target)
+
+    def check_stored(self) -> None:
+        """Raises OptionError when the options do not fit how the checkpoint is quantized already."""
         checkpoint = self.imported.checkpoint
         quantized = checkpoint.quantized_names()
         if self.options.dequantize:
             if not quantized and checkpoint.format != "gguf":
                 raise OptionError(f"--dequantize: no layer of {self.model} is quantized")
-            return ()
-        if quantized and self.resolved.quantization:
+        elif quantized and self.resolved.quantization:
             raise OptionError(
                 f"--qformat {self.options.qformat}: {self.model} is quantized already "
                 f"('{quantized[0]}': {checkpoint.stored_format(quantized[0])}); leave the option out, "
                 "or quantize its values again with --dequantize"
             )
-        return stored_assignments(self.imported.module, self.imported.tensors, checkpoint, self.resolved.target)
+
+    def run_passes(self, module: ir.Module, passes: list[str]) -> None:
+        """Runs passes of phase kernels over a module. Raises ModelError where they refuse the model."""
+        self._runner.run(module, Phase.KERNELS.stage, passes, pipeline.refusal)
 
     @functools.cached_property
     def outlined(self) -> ir.Module:
@@ -137,7 +147,7 @@ class Compilation:
         module = clone(self.imported.module)
         passes = pipeline.kernel_passes(self.resolved, self.stored) + layout_passes(self.resolved)
         with self.progress.task("optimising"):
-            self._runner.run(module, Phase.KERNELS.stage, passes, pipeline.refusal)
+            self.run_passes(module, passes)
         return module
 
     @functools.cached_property
@@ -179,7 +189,25 @@ class Compilation:
     def on_host(self, qformat: str) -> Compilation:
         """The same model for this CPU in another format, with no gate and small limits: to measure it."""
         plain = qformat == "none"
-        options = dataclasses.replace(
+        other = Compilation(
+            self.model,
+            self._measuring(
+                qformat=qformat,
+                exclude=() if plain else self.options.exclude,
+                quantize_lm_head=not plain and self.options.quantize_lm_head,
+            ),
+            self.progress,
+        )
+        other.imported = self.imported
+        return other
+
+    def of_written(self, checkpoint: Path) -> Compilation:
+        """A checkpoint that was made of this model, for this CPU, in the same way."""
+        options = self._measuring(qformat="none", exclude=(), quantize_lm_head=False, dequantize=False)
+        return Compilation(checkpoint, options, self.progress)
+
+    def _measuring(self, **changes: Any) -> CompileOptions:
+        return dataclasses.replace(
             self.options,
             target="host",
             kernels="auto",
@@ -189,16 +217,11 @@ class Compilation:
             max_batch_size=1,
             max_num_tokens=WINDOW,
             strip_weights=False,
-            qformat=qformat,
-            exclude=() if plain else self.options.exclude,
-            quantize_lm_head=not plain and self.options.quantize_lm_head,
             quality_gate=False,
             max_kl_divergence=None,
             min_top1_agreement=None,
+            **changes,
         )
-        other = Compilation(self.model, options, self.progress)
-        other.imported = self.imported
-        return other
 
     # ---- results ------------------------------------------------------------
 

@@ -60,8 +60,34 @@ class Panels:
         return codes[..., 0] | codes[..., 1] << 4
 
 
-Layout = RowMajor | Panels
+@dataclasses.dataclass(frozen=True)
+class Words:
+    """`words<bits = B>`: 32 / B neighbouring codes of a row in an int32, the first in its lowest bits.
 
+    Stored as [N, ceil(K / (32 / B))], each code plus half of its range. Of checkpoints in the layout of
+    compressed-tensors, not of kernels.
+    """
+
+    bits: int
+    row_multiple: int = 1
+
+    def stored_shape(self, shape: Shape) -> Shape:
+        if len(shape) != 2:
+            raise RecipeError(f"layout words needs a matrix, found shape {list(shape)}")
+        return shape[0], -(-shape[1] * self.bits // 32)
+
+    def store(self, rows: np.ndarray) -> np.ndarray:
+        count, words = self.stored_shape(rows.shape)
+        per = 32 // self.bits
+        unsigned = np.zeros((count, words * per), np.uint32)
+        unsigned[:, : rows.shape[1]] = rows.astype(np.int32) + (1 << (self.bits - 1))
+        places = np.arange(per, dtype=np.uint32) * np.uint32(self.bits)
+        return np.bitwise_or.reduce(unsigned.reshape(count, words, per) << places, axis=2).view(np.int32)
+
+
+Layout = RowMajor | Panels | Words
+
+_WORDS = re.compile(r"words<bits = (4|8)>")
 _PANELS = re.compile(r"#llm\.panels<\s*rows\s*=\s*(\d+)\s*,\s*group\s*=\s*(\d+)\s*>")
 
 
@@ -71,6 +97,8 @@ def parse_layout(text: str | None, pairs: bool = False) -> Layout:
         if pairs:
             raise RecipeError("4-bit integers need a layout in which two neighbours share a byte")
         return RowMajor()
+    if match := _WORDS.fullmatch(text):
+        return Words(int(match.group(1)))
     match = _PANELS.fullmatch(text.strip())
     if match is None:
         raise RecipeError(f"unknown layout {text}")

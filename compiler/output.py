@@ -83,7 +83,7 @@ class OutputFolder:
         free = shutil.disk_usage(self.folder).free
         if free < needed:
             raise OutputError(
-                f"no space for {self.destination}: the engine takes {needed:,} bytes, the disk has "
+                f"no space for {self.destination}: the output takes {needed:,} bytes, the disk has "
                 f"{free:,} free. Free some space or choose another output folder"
             )
 

@@ -28,6 +28,15 @@ def refusal(name: str, messages: str) -> ModelError | None:
     return ModelError(messages) if name in _CHECKS_OF_THE_MODEL else None
 
 
+def assignment_passes(options: ResolvedOptions) -> list[str]:
+    """Dense graph to one in which the linears that --qformat quantizes are marked."""
+    return [*_batch_passes(options), *_quantization_passes(options, ())]
+
+
+def _batch_passes(options: ResolvedOptions) -> list[str]:
+    return ["llm-pipeline-raise", f"llm-pipeline-batch{{block-size={options.block_size}}}"]
+
+
 def kernel_passes(options: ResolvedOptions, stored: Sequence[Assignment] = ()) -> list[str]:
     """Dense graph to outlined kernels. The named pipelines are flat lists in passes/Pipelines.cpp.
 
@@ -35,8 +44,7 @@ def kernel_passes(options: ResolvedOptions, stored: Sequence[Assignment] = ()) -
     """
     precision = f"weights={options.weight_dtype} activations={options.activation_dtype} kv={options.kv_cache_dtype}"
     return [
-        "llm-pipeline-raise",
-        f"llm-pipeline-batch{{block-size={options.block_size}}}",
+        *_batch_passes(options),
         *_quantization_passes(options, stored),
         f"llm-pipeline-optimize{{{precision} glu-block={options.target.glu_block}}}",
         *(["llm-append-sampler"] if options.target.samples_on_device else []),

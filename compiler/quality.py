@@ -60,35 +60,40 @@ class Quality:
         return path
 
 
-def check_quality(compilation: Compilation, engine: Path, report: WeightReport) -> Quality:
-    """Runs the gate on the engine in the folder `engine`, whose weights `report` is about.
+def check_quality(
+    compilation: Compilation, folder: Path, report: WeightReport, quantized: Compilation | None = None
+) -> Quality:
+    """Runs the gate on what `folder` holds, whose weights `report` is about.
 
-    What is compared are host engines: for another target both are compiled, for the host the unquantized one.
-    Those are written beside `engine` and removed at the end, one after the other, and never in memory together.
-    Raises QualityError.
+    quantized: compiles it into a host engine; None: it is the engine that `compilation` makes, which is measured as
+    it is on the host, and for another target compiled for the host.
+    The quantized engine, where it has to be made, and the unquantized one are written beside `folder` and removed at
+    the end, one after the other, and never in memory together. Raises QualityError.
     """
     format = compilation.resolved.quantization
     assert format is not None
     limits = compilation.options.gate_limits(format)
     if limits is None:
         return Quality(format.name, report)
-    native = compilation.options.target == "host"
-    parts, ours = _score(compilation, None if native else format.name, engine)
-    _, theirs = _score(compilation, "none", engine)
+    if quantized is None and compilation.options.target != "host":
+        quantized = compilation.on_host(format.name)
+    parts, ours = _score(compilation, "quality gate, quantized", folder, quantized)
+    _, theirs = _score(compilation, "quality gate, unquantized", folder, compilation.on_host("none"))
     result = gate.compare(parts, ours, theirs)
     gate.check(result, limits, format.name, [layer.name for layer in report.worst(3)])
     return Quality(format.name, report, result, limits)
 
 
-def _score(compilation: Compilation, qformat: str | None, engine: Path) -> tuple[list[Window], list[Logits]]:
-    """Logits of the gate's prompts: of `engine`, or of a host engine of another format (None: of `engine`)."""
+def _score(
+    compilation: Compilation, label: str, folder: Path, other: Compilation | None
+) -> tuple[list[Window], list[Logits]]:
+    """Logits of the gate's prompts: of the host engine in `folder`, or of the one that `other` makes."""
     threads = compilation.options.threads
-    label = f"quality gate, {'unquantized' if qformat == 'none' else 'quantized'}"
-    if qformat is None:
+    if other is None:
+        with compilation.progress.task(label, gate.PROMPTS) as advance:
+            return gate.score(folder, threads, advance)
+    with disk_errors(folder), tempfile.TemporaryDirectory(prefix=".quality.", dir=folder.parent) as beside:
+        engine = Path(beside) / "engine"
+        other.write_engine(engine)
         with compilation.progress.task(label, gate.PROMPTS) as advance:
             return gate.score(engine, threads, advance)
-    with disk_errors(engine), tempfile.TemporaryDirectory(prefix=".quality.", dir=engine.parent) as folder:
-        other = Path(folder) / "engine"
-        compilation.on_host(qformat).write_engine(other)
-        with compilation.progress.task(label, gate.PROMPTS) as advance:
-            return gate.score(other, threads, advance)

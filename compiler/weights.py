@@ -174,7 +174,7 @@ def storage_order(weights: Iterable[Weight]) -> list[Weight]:
     ordered = sorted(weights, key=lambda weight: -weight.dtype.bytes)
     pairs = {codes.name: scales for codes, scales in quantized_pairs(ordered) if codes.stored_bytes % 4 == 0}
     behind = {scales.name for scales in pairs.values()}
-    wide = [weight for weight in ordered if weight.dtype.bytes >= 4 and weight.name not in behind]
+    wide = [w for w in ordered if w.dtype.bytes >= 4 and w.name not in behind and w.name not in pairs]
     paired = [part for weight in ordered if weight.name in pairs for part in (weight, pairs[weight.name])]
     narrow = [weight for weight in ordered if weight.dtype.bytes < 4 and weight.name not in pairs]
     return wide + paired + narrow
@@ -222,16 +222,17 @@ def write_weights(
     write: Callable[[bytes | memoryview], Any],
     progress: Progress = SILENT,
     report: WeightReport | None = None,
+    label: str = "packing weights",
 ) -> dict[str, str]:
     """Streams the file through `write`; returns the sha256 of each tensor's stored bytes.
 
-    report: gets what quantizing changes.
+    report: gets what quantizing changes. label: of the progress.
     """
     ordered = storage_order(weights)
     write(safetensors_header(ordered))
     hashes = {}
     total = sum(weight.stored_bytes for weight in ordered)
-    with progress.task("packing weights", total, "bytes") as advance:
+    with progress.task(label, total, "bytes") as advance:
         for weight, chunks in _streams(ordered, checkpoint, report):
             digest = hashlib.sha256()
             written = 0

@@ -25,6 +25,7 @@ from llmc.errors import CompileError, InternalError
 #: Subcommand -> one line for `llmc --help`; the module has the same name with a trailing `_cmd`.
 SUBCOMMANDS = {
     "compile": "compile a checkpoint into an engine",
+    "quantize": "quantize a model into a checkpoint that other tools load too",
     "run": "complete one prompt",
     "chat": "talk to a model",
     "serve": "serve engines over HTTP with OpenAI's API",

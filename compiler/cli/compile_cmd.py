@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from llmc.compiler.cli.arguments import add_option
 from llmc.compiler.cli.console import make_progress
+from llmc.compiler.cli.quantization_options import add_quantization, chosen
 from llmc.compiler.options import CompileOptions
 from llmc.compiler.phases import EMITTABLE, Phase, emit_help, find_phase
-from llmc.compiler.quantization.formats import known_formats
 from llmc.compiler.targets import known_targets
 from llmc.errors import OptionError
 
@@ -34,22 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     model = parser.add_argument_group("precision")
     add_option(model, "dtype", default="auto", help="storage of the weights: auto, bfloat16, float16, float32")
     add_option(model, "kv_cache_dtype", default="auto", help="storage of keys and values; the same names")
-    add_option(model, "qformat", default="none", help="quantization format of the linears:\n" + _lines(known_formats()))
-    add_option(model, "exclude", action="append", default=[], metavar="GLOB",
-               help="leave linears as they are, by the name of the layer (*.down_proj); may be repeated")  # fmt: skip
-    add_option(
-        model, "quantize_lm_head", action="store_true", help="quantize the last linear, which makes the logits, too"
-    )
-    add_option(model, "dequantize", action="store_true",
-               help="of a checkpoint that is quantized already: take the values of its layers,\n"
-                    "stored as --dtype says, in place of their codes")  # fmt: skip
-
-    add_option(model, "no_quality_gate", action="store_true",
-               help="do not compare the quantized model with the unquantized one")  # fmt: skip
-    add_option(model, "max_kl_divergence", type=float, metavar="NATS",
-               help="quality gate: the most that distributions may differ (default: the format's)")  # fmt: skip
-    add_option(model, "min_top1_agreement", type=float, metavar="FRACTION",
-               help="quality gate: how often both models must agree (default: the format's)")  # fmt: skip
+    add_quantization(model)
 
     limits = parser.add_argument_group("limits")
     add_option(limits, "max_batch_size", "max-num-seqs", type=int, default=defaults.max_batch_size,
@@ -97,13 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
         block_size=arguments.block_size,
         model_name=arguments.model_name,
         strip_weights=arguments.strip_weights,
-        qformat=arguments.qformat,
-        exclude=tuple(arguments.exclude),
-        quantize_lm_head=arguments.quantize_lm_head,
-        quality_gate=not arguments.no_quality_gate,
-        max_kl_divergence=arguments.max_kl_divergence,
-        min_top1_agreement=arguments.min_top1_agreement,
-        dequantize=arguments.dequantize,
+        **chosen(arguments),
         schedules=arguments.schedules,
         cache_dir=arguments.cache_dir,
         use_cache=not arguments.no_cache,

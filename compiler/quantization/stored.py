@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from llmc.compiler.progress import SILENT, Progress
 from llmc.compiler.quantization.formats import QuantizationFormat, find_format, formats_of
+from llmc.compiler.quantization.marks import linear_parameters
 from llmc.compiler.targets import Target
 from llmc.errors import ModelError, OptionError
 
@@ -37,7 +38,7 @@ def stored_assignments(
     quantized = set(checkpoint.quantized_names())
     if not quantized:
         return ()
-    linears = _linear_parameters(module)
+    linears = linear_parameters(module)
     used = {tensors[symbol]: symbol for symbol in linears if symbol in tensors}
     if elsewhere := sorted(quantized - used.keys()):
         raise ModelError(
@@ -98,22 +99,3 @@ _OURS = {
     ("i8", None): "int8_wo",
     ("i4", None): "int4_wo",
 }
-
-
-def _linear_parameters(module: ir.Module) -> list[str]:
-    """Parameters that linears multiply by, in order, without repetitions."""
-    from mlir import ir
-
-    names: dict[str, None] = {}
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name == "llm.linear":
-            weight = op.operands[1]
-            made_by = weight.owner.operation if isinstance(weight, ir.OpResult) else None
-            if made_by is not None and made_by.name == "llm.weight":
-                names[ir.FlatSymbolRefAttr(made_by.attributes["name"]).value] = None
-        return ir.WalkResult.ADVANCE
-
-    with module.context:
-        module.operation.walk(visit)
-    return list(names)

@@ -52,7 +52,7 @@ class Gptq(Method):
         return LayerDescription(
             module,
             (outputs, inputs),
-            StoredFormat(_CODES[self.bits], group, zeros=not self.symmetric, ordered=self.ordered and group != 0),
+            StoredFormat(_CODES[self.bits], group, zeros=not self.symmetric, ordered=self.ordered and groups > 1),
             codes=Part("qweight", ("i32",), (words, outputs), out_dim=1, packing=packing, packed_dim=0),
             scales=Part("scales", FLOATS, (groups, outputs), out_dim=1),
             zeros=zeros,

@@ -80,7 +80,7 @@ def integer(method: Method, fields: dict[str, Any], name: str, default: int | No
 
 def group_of(method: Method, value: int, module: str, in_features: int) -> int:
     """Checks a group size (-1: all in features) against a layer; returns 0 for all of them."""
-    if value in (-1, in_features):
+    if value == -1:
         return 0
     if value < 1:
         raise method.refuse("group_size", value, "-1 or a positive number")

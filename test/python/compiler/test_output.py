@@ -62,7 +62,7 @@ def test_a_disk_that_is_really_full(tmp_path):
 
 def test_too_little_space_is_refused_early(tmp_path):
     with (
-        pytest.raises(OutputError, match="the engine takes 1,000,000,000,000,000,000 bytes, the disk has"),
+        pytest.raises(OutputError, match="the output takes 1,000,000,000,000,000,000 bytes, the disk has"),
         OutputFolder(tmp_path / "out") as out,
     ):
         out.require_space(10**18)

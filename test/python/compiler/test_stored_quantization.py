@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from compressed_tensors.quantization import QuantizationScheme
+from support.compiling import PROMPT, compiled, logits, refusal
 from support.compressed import SCHEMES, save_compressed, save_groups, transformers_logits
 from support.dense import TOKENS, reference_logits
 from support.frontend_models import random_model, save_model
@@ -18,27 +19,6 @@ from llmc.compiler.cli import main
 from llmc.compiler.engine import Engine
 
 POSITIONS = np.arange(TOKENS)
-PROMPT = np.random.default_rng(3).integers(3, 128, TOKENS)
-
-
-def compiled(model: Path, out: Path, *options: str) -> Path:
-    """In float32, so that what is not quantized is exact."""
-    command = ["compile", str(model), "-o", str(out), "--quiet", "--no_cache", "--max_num_tokens", "64"]
-    assert main([*command, "--max_batch_size", "4", "--dtype", "float32", *options]) == 0
-    return out
-
-
-def logits(engine: Path) -> np.ndarray:
-    from llmc.runtime import load_engine
-
-    with load_engine(engine) as loaded:
-        return loaded.forward([PROMPT.tolist()])[0]
-
-
-def refusal(capsys: pytest.CaptureFixture[str], *command: str) -> str:
-    capsys.readouterr()
-    assert main([*command, "--quiet"]) == 2
-    return capsys.readouterr().err
 
 
 # The same codes times the same scales in float32. Where inputs are quantized too, a sum that rounds differently may

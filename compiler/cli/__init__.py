@@ -49,7 +49,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     chosen = next((word for word in arguments if not word.startswith("-")), None)
     if chosen in SUBCOMMANDS and hasattr(module := _module(chosen), "spelled_out"):
         place = arguments.index(chosen) + 1
-        arguments[place:] = module.spelled_out(arguments[place:])
+        try:
+            arguments[place:] = module.spelled_out(arguments[place:])
+        except CompileError as error:
+            _complain(str(error))
+            return error.exit_code
     return _guarded(_parser([chosen]).parse_args(arguments))
 
 

@@ -9,10 +9,12 @@ import os
 import signal
 import socket
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from llmc.compiler.cli.arguments import add_option
+from llmc.compiler.cli.config_file import with_config
 from llmc.compiler.cli.generation import add_loading_options, load, user_errors
 from llmc.errors import CompileError, OptionError
 
@@ -22,9 +24,16 @@ if TYPE_CHECKING:
     from llmc.server import Models
 
 
+def spelled_out(words: Sequence[str]) -> list[str]:
+    """With the options of --config."""
+    return with_config(words, add_arguments, positionals="engines")
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     engines = "engine folder or .llmc file, and the name that requests use (default: the file's)"
     parser.add_argument("engines", metavar="[NAME=]ENGINE", nargs="+", help=engines)
+    add_option(parser, "config", type=Path, metavar="FILE",
+               help="options from a YAML file, `option: value`, and `engines`; the command line wins")  # fmt: skip
     add_option(parser, "host", default="127.0.0.1", help="address to listen at; 0.0.0.0: every one")
     add_option(parser, "port", type=int, default=8000, help="0: a free one")
     add_option(parser, "served_model_name", metavar="NAME", help="name of the engine, where there is only one")

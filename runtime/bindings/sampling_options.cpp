@@ -125,6 +125,9 @@ void bind_sampling_options(nb::module_ &m) {
   value("timeout", &llmc_sampling_params::timeout_seconds);
   value("cache_salt", &llmc_sampling_params::cache_salt);
   value("retention_priority", &llmc_sampling_params::retention_priority);
+  value("beam_width", &llmc_sampling_params::beam_width);
+  value("length_penalty", &llmc_sampling_params::length_penalty);
+  value("early_stopping", &llmc_sampling_params::early_stopping);
   options.def_prop_rw(
       "seed",
       [](const Options &self) {

@@ -66,6 +66,9 @@ class SamplingOptions:
     timeout: float
     cache_salt: int
     retention_priority: int
+    beam_width: int
+    length_penalty: float
+    early_stopping: int
     stop_token_ids: list[int]
     allowed_token_ids: list[int]
     logit_bias: list[tuple[int, float]]

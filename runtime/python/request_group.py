@@ -1,4 +1,4 @@
-"""The n answers to one prompt on the Python side; with best_of, the best n of more."""
+"""The n answers to one prompt on the Python side; with best_of or beams, the best n of more."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from llmc.runtime.sampling_params import SamplingParams
 def copies(params: SamplingParams) -> list[SamplingParams]:
     """Parameters of each answer: seeds that follow each other, log probabilities where answers are compared."""
     one = dataclasses.replace(params, n=1, best_of=None)
+    if params.beam_width > 1:  # one search
+        return [one] * params.beam_width
     if params.num_sequences > params.n and params.logprobs is None:
         one = dataclasses.replace(one, logprobs=0)
     if params.seed is None:
@@ -28,8 +30,8 @@ class RequestGroup:
         self.states = states
         self._params = params
         first = states[0].output
-        # With best_of nobody sees anything before all answers have ended.
-        self._compares = params.num_sequences > params.n
+        # With best_of or beams nobody sees anything before all answers have ended.
+        self._compares = params.num_sequences > params.n or params.beam_width > 1
         self.output = RequestOutput(first.request_id, first.prompt, first.prompt_token_ids)
         if not self._compares:
             self.output.outputs = [state.completion for state in states]
@@ -66,7 +68,10 @@ class RequestGroup:
         self.output.finished = self.finished
 
     def _choose(self) -> list[CompletionDelta]:
-        best = sorted(self.states, key=lambda state: _mean_logprob(state.completion), reverse=True)[: self._params.n]
+        if self._params.beam_width > 1:  # in order; there may be fewer
+            best = [state for state in self.states if state.completion.token_ids][: self._params.n]
+        else:
+            best = sorted(self.states, key=lambda one: _mean_logprob(one.completion), reverse=True)[: self._params.n]
         deltas = []
         for index, state in enumerate(best):
             answer = state.completion

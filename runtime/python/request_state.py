@@ -101,7 +101,7 @@ class RequestState:
             delta.finish_reason, delta.stop_reason = "stop", self._stops.matched
         elif finish != _runtime.FINISH_RUNNING:
             delta.finish_reason = _REASONS[finish]
-            if delta.finish_reason == "stop" and delta.token_ids[-1] in self.params.stop_token_ids:
+            if delta.finish_reason == "stop" and delta.token_ids and delta.token_ids[-1] in self.params.stop_token_ids:
                 delta.stop_reason = delta.token_ids[-1]
         self.output.finished = delta.finish_reason is not None
         if self.output.finished:  # -1: it never started

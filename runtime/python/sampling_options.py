@@ -12,6 +12,7 @@ from llmc.runtime.tokenizer import Tokenizer
 _SAME = (
     "max_tokens", "min_tokens", "temperature", "top_p", "top_k", "min_p", "seed", "ignore_eos", "repetition_penalty",
     "presence_penalty", "frequency_penalty", "no_repeat_ngram_size", "retention_priority",
+    "beam_width", "length_penalty",
 )  # fmt: skip
 
 
@@ -43,6 +44,7 @@ def sampling_options(
     for name in ("logprobs", "prompt_logprobs"):
         value = getattr(params, name)
         _set(options, name, -1 if value is None else value)
+    _set(options, "early_stopping", 2 if params.early_stopping == "never" else int(params.early_stopping))
     _set(options, "stop_token_ids", list(params.stop_token_ids))
     _set(options, "allowed_token_ids", list(params.allowed_token_ids or []))
     if params.allowed_token_ids is not None and not params.allowed_token_ids:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -56,6 +57,14 @@ class SamplingParams:
     #: Answers to generate, of which the n with the highest mean log probability of a token are returned, best first.
     best_of: int | None = None
 
+    #: Above 1: beam search, the algorithm of transformers' num_beams. The n best of beam_width answers are returned,
+    #: best first, all at the end. It draws nothing: temperature, top_p, top_k and min_p stay at their defaults.
+    beam_width: int = 1
+    length_penalty: float = 1.0  #: answers compare by the sum of log probabilities over length to this power
+    #: When beam_width answers are there: False goes on while one of the present length may be better, True ends,
+    #: "never" goes on while one of any length may be.
+    early_stopping: bool | Literal["never"] = False
+
     def __post_init__(self) -> None:
         if self.n < 1:
             raise ValueError(f"n must be at least 1, found {self.n}")
@@ -73,8 +82,31 @@ class SamplingParams:
             other = "ignore_eos" if self.ignore_eos else "token_mask"
             raise ValueError(f"structured_outputs and {other} exclude each other: a grammar ends with eos")
 
+        self._check_beams()
+
+    def _check_beams(self) -> None:
+        if self.beam_width < 1:
+            raise ValueError(f"beam_width must be at least 1, found {self.beam_width}")
+        if self.early_stopping not in (False, True, "never"):
+            raise ValueError(f'early_stopping must be False, True or "never", found {self.early_stopping!r}')
+        if self.beam_width == 1:
+            return
+        if self.n > self.beam_width:
+            raise ValueError(f"n must be at most beam_width, which is {self.beam_width}, found {self.n}")
+        refused = {
+            "best_of": (self.best_of is not None, "n chooses among the answers of the beams"),
+            "stop": (bool(self.stop_strings), "beams are searched as tokens; use stop_token_ids"),
+            "structured_outputs": (self.structured_outputs is not None, "a grammar follows one answer"),
+        }
+        for name, (given, why) in refused.items():
+            if given:
+                raise ValueError(f"{name} and a beam_width above 1 exclude each other: {why}")
+
     @property
     def num_sequences(self) -> int:
+        """Requests that the engine gets."""
+        if self.beam_width > 1:
+            return self.beam_width
         return self.n if self.best_of is None else self.best_of
 
     @property

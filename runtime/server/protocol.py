@@ -87,6 +87,10 @@ class Sampling(Common):
     """What completions and chat completions share."""
 
     n: Annotated[int, Field(ge=1, le=128)] = 1
+    # best_of, or n where there is none, is the number of beams.
+    use_beam_search: bool = False
+    length_penalty: Annotated[float, Field(ge=-100, le=100)] = 1.0
+    early_stopping: bool | Literal["never"] = False
     response_format: ResponseFormat | None = None
     structured_outputs: Structure | None = None
 

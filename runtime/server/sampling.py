@@ -24,6 +24,9 @@ def sampling_params(request: Sampling, model: ServedModel, max_tokens: int, logp
     refuse_unsupported(request)
     best_of = _best_of(request)
     chosen = {name: value for name in _SAME if (value := getattr(request, name)) is not None}
+    if request.use_beam_search:
+        chosen = _beams(request, best_of) | chosen
+        best_of = None
     return dataclasses.replace(
         model.llm.get_default_sampling_params(),
         n=request.n,
@@ -42,6 +45,19 @@ def sampling_params(request: Sampling, model: ServedModel, max_tokens: int, logp
     )
 
 
+def _beams(request: Sampling, best_of: int | None) -> dict[str, Any]:
+    """Beam search draws nothing: what the model recommends for drawing does not count. A single beam is greedy."""
+    return {
+        "temperature": 0.0,
+        "top_p": 1.0,
+        "top_k": 0,
+        "min_p": 0.0,
+        "beam_width": best_of or request.n,
+        "length_penalty": request.length_penalty,
+        "early_stopping": request.early_stopping,
+    }
+
+
 def _best_of(request: Sampling) -> int | None:
     if not isinstance(request, CompletionRequest) or request.best_of is None:
         return None
@@ -49,7 +65,7 @@ def _best_of(request: Sampling) -> int | None:
         raise ApiError(
             400, f"best_of: expected at least n, which is {request.n}, found {request.best_of}", param="best_of"
         )
-    if request.stream and request.best_of > request.n:
+    if request.stream and request.best_of > request.n and not request.use_beam_search:
         raise ApiError(
             400, "best_of cannot be streamed: send stream false, or best_of with the value of n", param="best_of"
         )

@@ -44,6 +44,8 @@ llmc_sampling_params default_params() {
   params.prompt_logprobs = -1;
   params.repetition_penalty = 1.0f;
   params.retention_priority = kDefaultRetention;
+  params.beam_width = 1;
+  params.length_penalty = 1.0f;
   return params;
 }
 
@@ -73,6 +75,9 @@ SamplingParams sampling_params(const llmc_sampling_params &params) {
   result.ignore_eos = params.ignore_eos != 0;
   result.logprobs = params.logprobs;
   result.prompt_logprobs = params.prompt_logprobs;
+  result.beams = {params.beam_width == 0 ? 1 : params.beam_width,
+                  params.length_penalty,
+                  static_cast<EarlyStopping>(params.early_stopping)};
   result.repetition_penalty = params.repetition_penalty;
   result.presence_penalty = params.presence_penalty;
   result.frequency_penalty = params.frequency_penalty;

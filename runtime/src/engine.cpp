@@ -90,8 +90,62 @@ Engine::submit(std::span<const int32_t> prompt,
                                   "cache_salt: they share its KV blocks");
     requests.back()->leader = requests.front();
   }
-  executor_->submit(std::move(requests), max_waiting_);
+  if (std::ranges::any_of(requests, [](const auto &request) {
+        return request->params.beams.width > 1;
+      }))
+    form_beams(requests);
+  std::shared_ptr<BeamGroup> group = requests.front()->group;
+  try {
+    executor_->submit(std::move(requests), max_waiting_);
+  } catch (...) {
+    if (group)
+      group->members.clear();
+    throw;
+  }
   return streams;
+}
+
+// All of them become answers of one beam search.
+void Engine::form_beams(std::vector<std::shared_ptr<Request>> &requests) const {
+  const Request &first = *requests.front();
+  const int width = static_cast<int>(requests.size());
+  for (const auto &request : requests)
+    if (request->params.beams.width != width)
+      fail(LLMC_INVALID_ARGUMENT,
+           "a beam search is submitted as beam_width requests for one prompt, "
+           "all of them with that beam_width: found ",
+           width, " requests and a beam_width of ",
+           request->params.beams.width);
+  if (width > config_.max_batch_size || width > runner_->plan().max_logit_rows)
+    fail(LLMC_REFUSED, "a beam_width of ", width,
+         " needs as many sequences in "
+         "a step, max_batch_size is ",
+         std::min(config_.max_batch_size, runner_->plan().max_logit_rows));
+  int needed = width * kv_cache_->blocks_for(first.max_cached_tokens()),
+      usable = kv_cache_->pool().num_usable();
+  if (needed > usable)
+    fail(
+        LLMC_REFUSED, "the beam search may need ", needed,
+        " KV blocks (beam_width ", width,
+        " times those of prompt and output), "
+        "the pool has ",
+        usable,
+        "; lower beam_width or max_tokens, or load the engine with a larger KV "
+        "cache");
+  std::vector<int32_t> stops = first.params.stop_token_ids;
+  if (!first.params.ignore_eos)
+    stops.insert(stops.end(), manifest_.model.eos_token_ids.begin(),
+                 manifest_.model.eos_token_ids.end());
+  std::ranges::sort(stops);
+  stops.erase(std::ranges::unique(stops).begin(), stops.end());
+  auto group = std::make_shared<BeamGroup>(
+      BeamSearch(first.params.beams, std::move(stops),
+                 first.max_total_tokens - first.sequence.num_prompt_tokens),
+      requests);
+  for (const auto &request : requests) {
+    request->leader.reset();
+    request->group = group;
+  }
 }
 
 std::shared_ptr<Request> Engine::make_request(std::span<const int32_t> prompt,

@@ -53,6 +53,7 @@ private:
   Engine() = default;
   std::shared_ptr<Request> make_request(std::span<const int32_t> prompt,
                                         Submission submission) const;
+  void form_beams(std::vector<std::shared_ptr<Request>> &requests) const;
   void check_tokens(std::span<const int32_t> tokens, const char *what) const;
 
   Manifest manifest_;

@@ -31,7 +31,8 @@ Executor::~Executor() {
 
 void Executor::submit(std::vector<std::shared_ptr<Request>> requests,
                       int max_waiting) {
-  const auto count = static_cast<int64_t>(requests.size());
+  const auto count = std::ranges::count_if(
+      requests, [](const auto &request) { return request->is_head(); });
   for (const auto &request : requests)
     request->times.submitted = Clock::now();
   {
@@ -43,10 +44,12 @@ void Executor::submit(std::vector<std::shared_ptr<Request>> requests,
            "; try again later");
     for (auto &request : requests) {
       remember(request->stream);
-      incoming_.push_back(std::move(request));
+      if (request->is_head()) {
+        incoming_.push_back(std::move(request));
+        // Visible at once, not only after the running step.
+        ++published_.num_waiting;
+      }
     }
-    // Visible at once, not only after the running step.
-    published_.num_waiting += count;
   }
   wake_.notify_all();
 }
@@ -165,10 +168,15 @@ void Executor::follow_callers() {
   std::vector<std::shared_ptr<Request>> cancelled, moved;
   auto collect = [&](const auto &queue) {
     for (const auto &request : queue)
-      if (request->stream->cancelled())
-        cancelled.push_back(request);
-      else if (request->stream->priority() != request->priority)
-        moved.push_back(request);
+      if (bool is_cancelled = false; request->is_head()) { // for all beams
+        for_each_member(*request, [&](const Request &member) {
+          is_cancelled |= member.stream->cancelled();
+        });
+        if (is_cancelled)
+          cancelled.push_back(request);
+        else if (request->stream->priority() != request->priority)
+          moved.push_back(request);
+      }
   };
   collect(scheduler_.running());
   collect(scheduler_.waiting());
@@ -187,7 +195,7 @@ void Executor::end_late() {
   std::vector<std::shared_ptr<Request>> late;
   auto collect = [&](const auto &queue) {
     for (const auto &request : queue)
-      if (request->deadline <= now)
+      if (request->deadline <= now && request->is_head())
         late.push_back(request);
       else
         next_deadline_ = std::min(next_deadline_, request->deadline);
@@ -202,13 +210,17 @@ void Executor::end_all_of(const std::vector<std::shared_ptr<Request>> &requests,
                           llmc_finish reason) {
   if (requests.empty())
     return;
-  for (const auto &request : requests)
+  std::vector<std::shared_ptr<RequestStream>> streams;
+  for (const auto &request : requests) {
+    for_each_member(*request,
+                    [&](Request &member) { streams.push_back(member.stream); });
     scheduler_.finish(*request);
+  }
   scheduler_.remove_finished();
   publish_stats(); // first, so that whoever sees the end also sees the blocks
                    // free
-  for (const auto &request : requests)
-    request->stream->finish(reason);
+  for (const auto &stream : streams)
+    stream->finish(reason);
 }
 
 void Executor::run_score_jobs() {
@@ -246,8 +258,12 @@ void Executor::end_all(const std::optional<Error> &error) {
                                             scheduler_.running().end());
   all.insert(all.end(), scheduler_.waiting().begin(),
              scheduler_.waiting().end());
-  for (const auto &request : all)
+  std::vector<std::shared_ptr<RequestStream>> streams;
+  for (const auto &request : all) {
+    for_each_member(*request,
+                    [&](Request &member) { streams.push_back(member.stream); });
     scheduler_.finish(*request);
+  }
   scheduler_.remove_finished();
   std::deque<std::shared_ptr<ScoreJob>> jobs;
   {
@@ -255,9 +271,8 @@ void Executor::end_all(const std::optional<Error> &error) {
     jobs.swap(score_jobs_);
   }
   publish_stats();
-  for (const auto &request : all)
-    request->stream->finish(error ? LLMC_FINISH_ERROR : LLMC_FINISH_CANCELLED,
-                            error);
+  for (const auto &stream : streams)
+    stream->finish(error ? LLMC_FINISH_ERROR : LLMC_FINISH_CANCELLED, error);
   for (const auto &job : jobs)
     job->done.set_exception(std::make_exception_ptr(
         error ? *error : Error(LLMC_SHUT_DOWN, "the engine is closing")));

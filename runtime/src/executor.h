@@ -73,7 +73,7 @@ private:
   };
   struct Emission { // held back until blocks are free and the statistics say so
     RequestStream *stream;
-    OutputToken token;
+    OutputToken token; // of id -1: none, only the end
     llmc_finish finish;
   };
 
@@ -93,6 +93,9 @@ private:
   void complete_in_flight();
   void wait_for(const Batch &batch);
   void append(Request &request, RowSampler::Outcome &outcome);
+  // executor_beams.cpp
+  void take_offer(Request &beam, RowSampler::Outcome &outcome);
+  void end_search(const std::shared_ptr<BeamGroup> &group);
   llmc_finish stop_reason(const Request &request, int32_t token) const;
   void fail_batches(std::initializer_list<const Batch *> batches,
                     const Error &error);

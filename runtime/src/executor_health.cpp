@@ -65,6 +65,9 @@ void Executor::give_up(const Error &error) {
     std::lock_guard lock(mutex_);
     lost_ = error;
     streams.swap(streams_);
+    for (const auto &request : incoming_)
+      if (request->group)
+        request->group->members.clear();
     incoming_.clear();
   }
   std::fprintf(stderr, "llmc: the engine stops: %s\n", error.what());

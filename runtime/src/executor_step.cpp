@@ -98,7 +98,10 @@ bool Executor::complete(const Batch &batch) {
   scheduler_.remove_finished();
   publish_stats();
   for (Emission &emission : emissions_)
-    emission.stream->push(std::move(emission.token), emission.finish);
+    if (emission.token.id < 0)
+      emission.stream->finish(emission.finish);
+    else
+      emission.stream->push(std::move(emission.token), emission.finish);
   for (const auto &[stream, error] : failed_)
     stream->finish(LLMC_FINISH_ERROR, error);
   failed_.clear();
@@ -123,8 +126,10 @@ void Executor::wait_for(const Batch &batch) {
 void Executor::append(Request &request, RowSampler::Outcome &outcome) {
   if (request.state == Request::State::Finished)
     return;
-  auto &[token, error] = outcome;
+  auto &[token, offer, error] = outcome;
   Sequence &sequence = request.sequence;
+  if (request.group)
+    return take_offer(request, outcome);
   if (error) {
     scheduler_.finish(request);
     failed_.emplace_back(request.stream.get(), *error);
@@ -177,8 +182,10 @@ void Executor::fail_batches(std::initializer_list<const Batch *> batches,
       continue;
     for (const BatchEntry &entry : batch->entries)
       if (entry.request->state != Request::State::Finished) {
+        for_each_member(*entry.request, [&](Request &member) {
+          streams.push_back(member.stream);
+        });
         scheduler_.finish(*entry.request);
-        streams.push_back(entry.request->stream);
       }
     ++counters_.num_failed_steps;
     ++counters_.consecutive_failed_steps;

@@ -85,6 +85,33 @@ void KvCacheManager::use_prefix(Sequence &sequence, const Prefix &prefix) {
   prefix_stats_.reused_tokens += reused;
 }
 
+bool KvCacheManager::fork(const Sequence &parent, Sequence &child) {
+  child = {};
+  child.tokens.reserve(parent.tokens.capacity());
+  child.tokens = parent.tokens;
+  child.num_prompt_tokens = parent.num_prompt_tokens;
+  child.cache_salt = parent.cache_salt;
+  child.retention_priority = parent.retention_priority;
+  child.num_reused_tokens = parent.num_reused_tokens;
+  const int full = parent.num_computed_tokens / block_size_;
+  const bool has_part = parent.num_computed_tokens % block_size_ != 0;
+  if (has_part && pool_.num_free() == 0)
+    return false;
+  for (size_t i = 0; i < static_cast<size_t>(full); ++i) {
+    pool_.retain(parent.blocks[i]);
+    child.blocks.push_back(parent.blocks[i]);
+  }
+  if (has_part)
+    copies_.push_back({BlockCopy::Kind::OnDevice,
+                       parent.blocks[static_cast<size_t>(full)],
+                       add_block(child)});
+  child.num_computed_tokens = parent.num_computed_tokens;
+  child.last_content = parent.last_content;
+  child.num_known_blocks = parent.num_known_blocks;
+  ++prefix_stats_.forks;
+  return true;
+}
+
 void KvCacheManager::swap_in(Sequence &sequence) {
   for (size_t i = sequence.blocks.size(); i < sequence.host_blocks.size(); ++i)
     copies_.push_back({BlockCopy::Kind::ToDevice, sequence.host_blocks[i],

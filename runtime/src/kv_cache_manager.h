@@ -64,6 +64,11 @@ public:
   // The pool has free blocks for all that (blocks_for(num_tokens()) is enough).
   void use_prefix(Sequence &sequence, const Prefix &prefix);
 
+  // A copy of `parent`, whose tokens are all known: it shares full blocks, the
+  // last one is copied. False when the pool has no block for that; `child` has
+  // the tokens then and nothing in the cache.
+  [[nodiscard]] bool fork(const Sequence &parent, Sequence &child);
+
   // Makes sure the sequence has blocks for its next `num_new_tokens`. False and
   // unchanged when the pool is full.
   [[nodiscard]] bool allocate_slots(Sequence &sequence, int num_new_tokens);

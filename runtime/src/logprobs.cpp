@@ -7,13 +7,17 @@
 
 namespace llmc {
 
-TokenLogprobs logprobs_of(std::span<const float> logits, int32_t id,
-                          int num_top) {
+double log_normaliser(std::span<const float> logits) {
   const double max = *std::max_element(logits.begin(), logits.end());
   double sum = 0;
   for (float l : logits)
     sum += std::exp(l - max);
-  const double normaliser = max + std::log(sum);
+  return max + std::log(sum);
+}
+
+TokenLogprobs logprobs_of(std::span<const float> logits, int32_t id,
+                          int num_top) {
+  const double normaliser = log_normaliser(logits);
   if (!std::isfinite(normaliser))
     return {std::numeric_limits<float>::quiet_NaN(), {}};
   auto logprob = [&](int32_t token) {

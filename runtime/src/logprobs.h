@@ -15,6 +15,10 @@ struct TokenLogprobs {
   std::vector<llmc_logprob> top; // descending, the lower id first among equals
 };
 
+// ln of the sum of exp(l), in float64; not finite for a row that is not
+// numbers.
+double log_normaliser(std::span<const float> logits);
+
 // Of token `id`, and of the `num_top` likeliest. Evaluated in float64; NaN and
 // nothing else for a row that is not numbers.
 TokenLogprobs logprobs_of(std::span<const float> logits, int32_t id,

@@ -1,6 +1,7 @@
 #pragma once
 // A request and the stream on which its caller receives tokens.
 
+#include "beam_search.h"
 #include "error.h"
 #include "logit_rules.h"
 #include "logprobs.h"
@@ -83,6 +84,27 @@ private:
   const std::shared_ptr<Attention> attention_;
 };
 
+struct Request;
+
+// The requests of one beam search. To the scheduler they are one: they start,
+// give their blocks back and end together, and only the first one waits in the
+// queue. A request is an answer to its caller and a beam to the scheduler;
+// which beam has nothing to do with which answer.
+struct BeamGroup {
+  BeamSearch search;
+  // All that there will be. They refer to this: emptied at the end, or when
+  // they are not accepted.
+  std::vector<std::shared_ptr<Request>> members;
+  size_t num_beams = 1; // the first ones run, the others have nothing yet
+  // For the next token of each beam; those that are not computed yet have none.
+  std::vector<BeamOffer> offers;
+  std::vector<uint8_t> has_offer;
+
+  BeamGroup(BeamSearch chosen, std::vector<std::shared_ptr<Request>> all)
+      : search(std::move(chosen)), members(std::move(all)),
+        offers(members.size()), has_offer(members.size()) {}
+};
+
 // The executor's own side: nothing here is shared between threads once the
 // request is queued.
 struct Request {
@@ -103,6 +125,7 @@ struct Request {
   // Of a fork that has not started: the request that computes the prompt of
   // both. Same tokens, same salt; submitted before it.
   std::shared_ptr<Request> leader;
+  std::shared_ptr<BeamGroup> group; // null: no beam search
 
   // Kept by StepMonitor.
   struct Times {
@@ -124,6 +147,12 @@ struct Request {
     return rank != other.rank ? rank < other.rank : arrival < other.arrival;
   }
 
+  // Waits in the queue by itself; other beams come along with their first.
+  bool is_head() const {
+    return !group || group->members.empty() ||
+           group->members.front().get() == this;
+  }
+
   // Nothing is left to compute, though its last token may be pending.
   bool is_complete() const { return sequence.num_tokens() >= max_total_tokens; }
 
@@ -135,5 +164,13 @@ struct Request {
   // The last token is never fed back, so its K and V are never stored.
   int max_cached_tokens() const { return max_total_tokens - 1; }
 };
+
+// `body` on a request, or on all that belong to its beam search.
+void for_each_member(Request &request, auto &&body) {
+  if (!request.group)
+    return body(request);
+  for (const std::shared_ptr<Request> &member : request.group->members)
+    body(*member);
+}
 
 } // namespace llmc

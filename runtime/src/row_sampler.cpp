@@ -16,10 +16,7 @@ Request &request_of(const Batch &batch, const LogitRow &row) {
 Error error_of(int32_t code) {
   switch (code) {
   case kNothingAllowed:
-    return Error(LLMC_INVALID_ARGUMENT,
-                 "no token may come next: allowed_token_ids, bad_words, "
-                 "min_tokens, no_repeat_ngram_size and token_mask of the "
-                 "request leave none; loosen one of them");
+    return nothing_allowed();
   case kBadProcessor:
     return Error(LLMC_INVALID_ARGUMENT,
                  "the request's logits_processor returned NaN or infinity; "
@@ -34,6 +31,13 @@ Error error_of(int32_t code) {
 }
 
 } // namespace
+
+Error nothing_allowed() {
+  return Error(LLMC_INVALID_ARGUMENT,
+               "no token may come next: allowed_token_ids, bad_words, "
+               "min_tokens, no_repeat_ngram_size and token_mask of the "
+               "request leave none; loosen one of them");
+}
 
 void RowSampler::prepare(const Batch &batch) {
   std::vector<Outcome> &outcomes = outcomes_[batch.slot];
@@ -57,7 +61,8 @@ void RowSampler::prepare(const Batch &batch) {
 }
 
 bool RowSampler::on_device(const LogitRow &row) const {
-  if (!runner_.samples_on_device() || row.params->logits_processor)
+  if (!runner_.samples_on_device() || row.params->logits_processor ||
+      row.params->beams.width > 1)
     return false;
   return !row.rules || runner_.has_room_for_rules(row.rules->row().num_words());
 }
@@ -76,7 +81,7 @@ void RowSampler::sample(const Batch &batch) {
       logprob_rows_.push_back(i);
     if (!row.params || outcomes[i].error)
       continue;
-    if (row.params->logprobs >= 0)
+    if (row.params->logprobs >= 0 && row.params->beams.width == 1)
       logprob_rows_.push_back(i);
     if (!on_device(row))
       (row.params->logits_processor ? processed_rows_ : host_rows_)
@@ -115,6 +120,10 @@ void RowSampler::sample_on_host(const Batch &batch, size_t i) {
   const LogitRow &row = batch.logit_rows[i];
   const Sequence &sequence =
       *batch.entries[static_cast<size_t>(row.entry)].sequence;
+  if (row.params->beams.width > 1) {
+    sample_beam(batch, i, sampler);
+    return;
+  }
   try {
     outcome.token.id = sampler.sample(
         runner_.logits(static_cast<int>(i)), *row.params, row.sample_index,
@@ -128,13 +137,28 @@ void RowSampler::sample_on_host(const Batch &batch, size_t i) {
   }
 }
 
+// A beam without a continuation ends; its search may go on.
+void RowSampler::sample_beam(const Batch &batch, size_t i, Sampler &sampler) {
+  Outcome &outcome = outcomes_[batch.slot][i];
+  const LogitRow &row = batch.logit_rows[i];
+  std::span<const float> logits = runner_.logits(static_cast<int>(i));
+  int32_t code = sampler.offer(
+      logits, row.rules ? row.rules->row() : RowRules{},
+      request_of(batch, row).group->search.num_candidates(), outcome.offer);
+  outcome.token.id = code == kNothingAllowed ? 0 : code;
+  outcome.offer.top.clear();
+  if (code == 0 && row.params->logprobs > 0)
+    outcome.offer.top = logprobs_of(logits, 0, row.params->logprobs).top;
+}
+
 void RowSampler::add_logprobs(const Batch &batch, size_t i) {
   const LogitRow &row = batch.logit_rows[i];
   std::span<const float> logits = runner_.logits(static_cast<int>(i));
   if (row.prompt_position < 0) {
-    auto &[token, error] = outcomes_[batch.slot][i];
-    if (!error)
-      token.logprobs = logprobs_of(logits, token.id, row.params->logprobs);
+    Outcome &outcome = outcomes_[batch.slot][i];
+    if (!outcome.error)
+      outcome.token.logprobs =
+          logprobs_of(logits, outcome.token.id, row.params->logprobs);
     return;
   }
   Request &request = request_of(batch, row);

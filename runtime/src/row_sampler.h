@@ -4,7 +4,8 @@
 //
 // A token is sampled on the device when the runner does that. The host samples
 // when it does not, and those rows whose request has a logits_processor or
-// rules that the step inputs have no room for; these are counted.
+// rules that the step inputs have no room for; these are counted. Beams are
+// offered tokens on the host.
 
 #include "batch.h"
 #include "error.h"
@@ -17,10 +18,14 @@
 
 namespace llmc {
 
+// Of a request whose rules leave no token.
+Error nothing_allowed();
+
 class RowSampler {
 public:
   struct Outcome {
     OutputToken token;
+    BeamOffer offer;            // of a beam, in place of the token
     std::optional<Error> error; // of this row's request; no token then
   };
 
@@ -44,6 +49,7 @@ public:
 private:
   bool on_device(const LogitRow &row) const;
   void sample_on_host(const Batch &batch, size_t row);
+  void sample_beam(const Batch &batch, size_t row, Sampler &sampler);
   void add_logprobs(const Batch &batch, size_t row);
 
   StepRunner &runner_;

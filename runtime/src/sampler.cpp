@@ -7,6 +7,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <numeric>
 
 namespace llmc {
 
@@ -128,6 +129,37 @@ int32_t Sampler::sample(std::span<const float> logits,
   }
   return params.temperature > 0 ? draw(logits, max.id, params, sample_index)
                                 : max.id;
+}
+
+int32_t Sampler::offer(std::span<const float> logits, const RowRules &rules,
+                       int count, BeamOffer &out) {
+  out.candidates.clear();
+  Maximum max = find_maximum(logits);
+  if (max.has_nan || !std::isfinite(max.value))
+    return kBadLogits;
+  const double normaliser = log_normaliser(logits);
+  auto logprob = [&](size_t i) {
+    return static_cast<float>(double{logits[i]} - normaliser);
+  };
+  adjusted_.resize(logits.size());
+  for (size_t i = 0; i < logits.size(); ++i)
+    adjusted_[i] = logprob(i);
+  apply(rules);
+  order_.resize(logits.size());
+  std::iota(order_.begin(), order_.end(), 0);
+  auto score = [&](int32_t id) { return adjusted_[static_cast<size_t>(id)]; };
+  auto end = order_.begin() + static_cast<ptrdiff_t>(std::min(
+                                  static_cast<size_t>(count), order_.size()));
+  std::partial_sort(order_.begin(), end, order_.end(),
+                    [&](int32_t a, int32_t b) {
+                      float x = score(a), y = score(b);
+                      return x != y ? x > y : a < b;
+                    });
+  for (auto id = order_.begin(); id != end; ++id)
+    if (score(*id) > -std::numeric_limits<float>::infinity())
+      out.candidates.push_back(
+          {*id, score(*id), logprob(static_cast<size_t>(*id))});
+  return out.candidates.empty() ? kNothingAllowed : 0;
 }
 
 // Steps 2 to 6.

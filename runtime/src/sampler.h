@@ -36,6 +36,7 @@
 // left nothing (kNothingAllowed), a NaN among z or a largest z of infinity that
 // the logits_processor wrote it (kBadProcessor).
 
+#include "beam_search.h"
 #include "logit_rules.h"
 #include "sampling_params.h"
 
@@ -63,6 +64,13 @@ public:
                  uint32_t sample_index, const RowRules &rules = {},
                  const History &history = {});
 
+  // For beam search, in place of a token: ln softmax(l) takes the place of l in
+  // step 0, and the `count` tokens with the largest z are offered, short of
+  // those with minus infinity; the lower id first among equals. Returns 0 or
+  // one of the negative codes above.
+  int32_t offer(std::span<const float> logits, const RowRules &rules, int count,
+                BeamOffer &out);
+
 private:
   void apply(const RowRules &rules);
   double top_k_top_p_threshold(std::span<const float> x, float max,
@@ -70,6 +78,7 @@ private:
   int32_t draw(std::span<const float> logits, int32_t largest,
                const SamplingParams &params, uint32_t sample_index);
   std::vector<float> adjusted_, scaled_, sorted_;
+  std::vector<int32_t> order_;
 };
 
 // The noise g[i] of step 6, four tokens at a time: tokens 4 * chunk .. 4 *

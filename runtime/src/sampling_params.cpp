@@ -3,6 +3,7 @@
 #include "error.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace llmc {
 
@@ -30,6 +31,38 @@ void check_distribution(const SamplingParams &p) {
   require(p.top_p > 0 && p.top_p <= 1, "top_p", p.top_p, "in (0, 1]");
   require(p.min_p >= 0 && p.min_p <= 1, "min_p", p.min_p, "in [0, 1]");
   require(p.top_k >= -1, "top_k", p.top_k, "positive, or 0 or -1 for all");
+}
+
+// Tokens are chosen by what all beams offer: what would choose among those of
+// one, or needs them in one order, has no meaning.
+void check_beams(const SamplingParams &p) {
+  require(p.beams.width >= 1 && p.beams.width <= kMaxBeamWidth, "beam_width",
+          p.beams.width, "in [1, ", kMaxBeamWidth, "]");
+  require(std::isfinite(p.beams.length_penalty) &&
+              std::abs(p.beams.length_penalty) <= 100,
+          "length_penalty", p.beams.length_penalty, "in [-100, 100]");
+  require(p.beams.early_stopping >= EarlyStopping::No &&
+              p.beams.early_stopping <= EarlyStopping::Never,
+          "early_stopping", static_cast<int>(p.beams.early_stopping),
+          "0 (no), 1 (yes) or 2 (never)");
+  if (p.beams.width == 1)
+    return;
+  auto refuse = [](bool given, const char *name, const char *instead) {
+    if (given)
+      fail(LLMC_INVALID_ARGUMENT, name,
+           " and a beam_width above 1 exclude each other: ", instead);
+  };
+  refuse(p.temperature != 0 && p.temperature != 1, "temperature",
+         "beam search draws nothing, leave it at 1 or 0");
+  refuse(p.top_p != 1, "top_p", "beam search draws nothing, leave it at 1");
+  refuse(p.top_k > 0, "top_k", "beam search draws nothing, leave it at 0");
+  refuse(p.min_p != 0, "min_p", "beam search draws nothing, leave it at 0");
+  refuse(p.prompt_logprobs >= 0, "prompt_logprobs",
+         "ask for them in a request of its own");
+  refuse(p.token_mask, "token_mask",
+         "it is called for one answer that only grows");
+  refuse(p.logits_processor, "logits_processor",
+         "it is called for one answer that only grows");
 }
 
 void check_rules(const SamplingParams &p, int vocab_size) {
@@ -68,14 +101,15 @@ void check_rules(const SamplingParams &p, int vocab_size) {
 } // namespace
 
 bool needs_host(const SamplingParams &p) {
-  return p.logprobs >= 0 || p.prompt_logprobs >= 0 || p.logits_processor ||
-         p.has_rules();
+  return p.beams.width > 1 || p.logprobs >= 0 || p.prompt_logprobs >= 0 ||
+         p.logits_processor || p.has_rules();
 }
 
 void check_and_normalise(SamplingParams &params, int vocab_size) {
   require(params.max_tokens >= 1, "max_tokens", params.max_tokens,
           "at least 1");
   check_distribution(params);
+  check_beams(params);
   check_rules(params, vocab_size);
   check_ids("stop_token_ids", params.stop_token_ids, vocab_size);
   require(params.logprobs >= -1 && params.logprobs <= vocab_size, "logprobs",

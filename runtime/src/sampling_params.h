@@ -2,6 +2,7 @@
 // How a request's tokens are chosen. Meanings: sampler.h; names and defaults:
 // llmc/sampling.h.
 
+#include "beam_search.h"
 #include "block_pool.h"
 #include "llmc/sampling.h"
 
@@ -26,6 +27,7 @@ struct SamplingParams {
   bool ignore_eos = false;
   int logprobs = -1;        // how many of the largest; -1: none at all
   int prompt_logprobs = -1; // likewise for the tokens of the prompt
+  BeamOptions beams;        // of a width above 1: beam search, nothing is drawn
   std::vector<int32_t> stop_token_ids;
 
   // Rules on logits, see logit_rules.h.

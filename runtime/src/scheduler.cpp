@@ -35,21 +35,26 @@ bool has_prompt(const Request &leader) { // but perhaps its last token
 } // namespace
 
 void Scheduler::add(RequestPtr request) {
-  request->arrival = num_arrivals_++;
-  request->needs_host = needs_host(request->params);
-  request->rank = request->arrival + request->priority * kPriorityWindow;
+  const int64_t arrival = num_arrivals_++;
+  const int priority = request->priority;
+  for_each_member(*request, [&](Request &member) {
+    member.arrival = arrival;
+    member.priority = priority;
+    member.needs_host = needs_host(member.params);
+    member.rank = arrival + priority * kPriorityWindow;
+  });
   insert_by_rank(waiting_, std::move(request));
 }
 
 void Scheduler::set_priority(Request &request, int priority) {
   if (request.state == Request::State::Finished)
     return;
-  request.priority = priority;
-  request.rank = request.arrival + priority * kPriorityWindow;
-  if (request.state == Request::State::Waiting)
-    sort_by_rank(waiting_);
-  else
-    sort_by_rank(running_);
+  for_each_member(request, [&](Request &member) {
+    member.priority = priority;
+    member.rank = member.arrival + priority * kPriorityWindow;
+  });
+  sort_by_rank(waiting_);
+  sort_by_rank(running_);
 }
 
 const Batch &Scheduler::schedule() {
@@ -83,8 +88,7 @@ void Scheduler::admit_waiting(Batch &batch) {
   // A static batch runs to its end as it is; forks of it are a part of it.
   const bool only_forks = is_static && !running_.empty();
   for (size_t next = 0;
-       next < waiting_.size() &&
-       static_cast<int>(running_.size()) < config_.max_batch_size &&
+       next < waiting_.size() && num_seats() < config_.max_batch_size &&
        (is_static || batch.num_tokens < config_.max_num_tokens) &&
        spare_rows(batch) > 0;) {
     RequestPtr request = waiting_[next];
@@ -94,12 +98,33 @@ void Scheduler::admit_waiting(Batch &batch) {
       continue;
     }
     if (!admit(*request))
-      break; // nobody overtakes a request that waits for blocks
+      break; // nobody overtakes a request that waits for seats or blocks
     waiting_.erase(waiting_.begin() + static_cast<ptrdiff_t>(next));
-    request->state = Request::State::Running;
-    insert_by_rank(running_, request);
-    schedule_running(*request, batch);
+    start(request, batch);
   }
+}
+
+void Scheduler::start(const RequestPtr &request, Batch &batch) {
+  auto run = [&](const RequestPtr &one) {
+    one->state = Request::State::Running;
+    insert_by_rank(running_, one);
+  };
+  if (!request->group) {
+    run(request);
+    schedule_running(*request, batch);
+    return;
+  }
+  BeamGroup &group = *request->group;
+  kept_seats_ += static_cast<int>(group.members.size() - group.num_beams);
+  for (size_t i = 0; i < group.num_beams; ++i) {
+    Sequence &sequence = group.members[i]->sequence;
+    if (i > 0)
+      kv_cache_.use_prefix(sequence, kv_cache_.find_prefix(sequence));
+    run(group.members[i]);
+  }
+  for (size_t i = 0; i < group.num_beams; ++i)
+    if (group.members[i]->state == Request::State::Running)
+      schedule_running(*group.members[i], batch);
 }
 
 // False when the pool had no blocks for it.
@@ -155,6 +180,10 @@ void Scheduler::add_to_batch(Request &request, int num_tokens, Batch &batch) {
 // Takes the known beginning of its tokens from the cache.
 bool Scheduler::admit(Request &request) {
   const BlockPool &pool = kv_cache_.pool();
+  const int width =
+      request.group ? static_cast<int>(request.group->members.size()) : 1;
+  if (num_seats() + width > config_.max_batch_size)
+    return false;
   // Tokens that are not computed have no logits.
   KvCacheManager::Prefix prefix;
   if (shares_prompt(request))
@@ -165,13 +194,11 @@ bool Scheduler::admit(Request &request) {
     // All it has to compute must fit, and one block more while others run, or
     // its first decode would evict somebody.
     int spare = running_.empty() ? 0 : 1;
-    int missing = kv_cache_.blocks_for(request.sequence.num_tokens()) -
-                  static_cast<int>(prefix.entries.size());
-    if (pool.num_free() - prefix.num_idle < missing + spare)
+    if (pool.num_free() < missing_blocks(request, prefix) + spare)
       return false;
   } else {
     // Shared blocks are counted for each: their other owners may end first.
-    int worst_case = kv_cache_.blocks_for(request.max_cached_tokens());
+    int worst_case = width * kv_cache_.blocks_for(request.max_cached_tokens());
     if (reserved_blocks_ + worst_case > pool.num_usable())
       return false;
     request.reserved_blocks = worst_case;
@@ -179,8 +206,24 @@ bool Scheduler::admit(Request &request) {
   }
   kv_cache_.use_prefix(request.sequence, prefix);
   request.leader.reset();
-  request.stream->set_reused_tokens(request.sequence.num_reused_tokens);
+  for_each_member(request, [&](Request &member) {
+    member.stream->set_reused_tokens(request.sequence.num_reused_tokens);
+  });
   return true;
+}
+
+// Free ones that it needs to begin: beside the known prefix, whose idle blocks
+// are no longer free then. What the beams of a search find is not counted.
+int Scheduler::missing_blocks(const Request &request,
+                              const KvCacheManager::Prefix &prefix) const {
+  if (!request.group || request.group->num_beams == 1)
+    return kv_cache_.blocks_for(request.sequence.num_tokens()) -
+           static_cast<int>(prefix.entries.size()) + prefix.num_idle;
+  int missing = 0;
+  for (size_t i = 0; i < request.group->num_beams; ++i)
+    missing +=
+        kv_cache_.blocks_for(request.group->members[i]->sequence.num_tokens());
+  return missing;
 }
 
 // Takes the blocks of the last running request that is not part of the step
@@ -190,39 +233,66 @@ bool Scheduler::admit(Request &request) {
 bool Scheduler::preempt_last(const Batch &batch, const Request &keep) {
   for (size_t i = running_.size(); i-- > 0;) {
     Request &victim = *running_[i];
-    if (victim.last_step == step_)
+    if (is_in_step(victim))
       continue;
     // Giving up itself helps only if others go on; alone, it fits by admission.
-    if (&victim == &keep && batch.empty())
+    const bool is_itself =
+        &victim == &keep || (keep.group && victim.group == keep.group);
+    if (is_itself && batch.empty())
       return false;
-    kv_cache_.swap_out(victim.sequence);
-    requeue(i);
-    ++victim.num_preemptions;
-    ++num_preemptions_;
+    preempt(victim);
     return true;
   }
   return false;
 }
 
-void Scheduler::requeue(size_t running) {
-  RequestPtr request = running_[running];
-  running_.erase(running_.begin() + static_cast<ptrdiff_t>(running));
-  request->state = Request::State::Waiting;
-  insert_by_rank(waiting_, std::move(request));
+bool Scheduler::is_in_step(const Request &request) const {
+  if (!request.group)
+    return request.last_step == step_;
+  return std::ranges::any_of(
+      request.group->members,
+      [&](const RequestPtr &member) { return member->last_step == step_; });
+}
+
+void Scheduler::preempt(Request &victim) {
+  for_each_member(victim, [&](Request &member) {
+    kv_cache_.swap_out(member.sequence);
+    ++member.num_preemptions;
+  });
+  requeue(victim);
+  ++num_preemptions_;
+}
+
+// From those that run to those that wait. Blocks are the caller's.
+void Scheduler::requeue(Request &request) {
+  RequestPtr head;
+  std::erase_if(running_, [&](const RequestPtr &one) {
+    if (one.get() != &request &&
+        !(request.group && one->group == request.group))
+      return false;
+    one->state = Request::State::Waiting;
+    if (one->is_head())
+      head = one;
+    return true;
+  });
+  if (const BeamGroup *group = request.group.get())
+    kept_seats_ -= static_cast<int>(group->members.size() - group->num_beams);
+  insert_by_rank(waiting_, std::move(head));
 }
 
 void Scheduler::forget_cache() {
   kv_cache_.forget_prefixes();
-  for (const RequestPtr &request : waiting_)
-    kv_cache_.free(request->sequence);
-  for (size_t i = running_.size(); i-- > 0;) {
-    Request &request = *running_[i];
-    if (request.state != Request::State::Running)
-      continue;
+  auto forget = [&](Request &request) {
     kv_cache_.free(request.sequence);
     reserved_blocks_ -= std::exchange(request.reserved_blocks, 0);
-    requeue(i);
-  }
+  };
+  for (const RequestPtr &request : waiting_)
+    for_each_member(*request, forget);
+  for (const RequestPtr &request : std::vector(running_))
+    if (request->state == Request::State::Running) {
+      for_each_member(*request, forget);
+      requeue(*request);
+    }
 }
 
 void Scheduler::advance(const Batch &batch) {
@@ -231,11 +301,26 @@ void Scheduler::advance(const Batch &batch) {
 }
 
 void Scheduler::finish(Request &request) {
-  kv_cache_.free(request.sequence);
-  reserved_blocks_ -= request.reserved_blocks;
-  request.reserved_blocks = 0;
-  request.state = Request::State::Finished;
+  if (request.state == Request::State::Finished)
+    return;
   any_finished_ = true;
+  // A beam that has not come about does not run, though its search does.
+  const bool runs = request.state == Request::State::Running ||
+                    (request.group && request.group->members.front()->state ==
+                                          Request::State::Running);
+  for_each_member(request, [&](Request &member) {
+    kv_cache_.free(member.sequence);
+    reserved_blocks_ -= std::exchange(member.reserved_blocks, 0);
+    member.state = Request::State::Finished;
+  });
+  if (BeamGroup *group = request.group.get()) {
+    if (runs)
+      kept_seats_ -= static_cast<int>(group->members.size() - group->num_beams);
+    // Not all are in a queue, and `request` may be known through this only.
+    removed_.insert(removed_.end(), group->members.begin(),
+                    group->members.end());
+    group->members.clear();
+  }
 }
 
 void Scheduler::remove_finished() {
@@ -258,15 +343,23 @@ void Scheduler::remove_finished() {
 void Scheduler::check() const {
   std::vector<const Sequence *> sequences;
   int64_t reserved = 0;
-  auto collect = [&](const auto &queue) {
-    for (const RequestPtr &request : queue) {
-      sequences.push_back(&request->sequence);
-      reserved += request->reserved_blocks;
-    }
+  auto collect = [&](const Request &request) {
+    sequences.push_back(&request.sequence);
+    reserved += request.reserved_blocks;
   };
-  collect(running_);
-  collect(waiting_);
+  int64_t seats = 0;
+  for (const RequestPtr &request : running_) {
+    collect(*request);
+    if (request->group && request->is_head())
+      seats += static_cast<int64_t>(request->group->members.size() -
+                                    request->group->num_beams);
+  }
+  for (const RequestPtr &request : waiting_)
+    for_each_member(*request, collect);
   kv_cache_.check(sequences);
+  if (seats != kept_seats_)
+    fail(LLMC_INTERNAL, kept_seats_, " seats are kept, ", seats,
+         " for somebody");
   if (reserved != reserved_blocks_)
     fail(LLMC_INTERNAL, reserved_blocks_, " KV blocks are promised, ", reserved,
          " to somebody");

@@ -16,6 +16,11 @@
 // wait while it computes the prompt, others may start meanwhile, and then they
 // share its full blocks and get a copy of the last one. When it ends or is
 // preempted before, they start like all others.
+//
+// Beams. The beams of a search are requests that run side by side, each with
+// its sequence, and that start, are preempted and end together: one of them
+// waiting for blocks that others of its kind hold would wait for ever. Seats
+// and blocks for all are kept free from the start.
 
 #include "batch.h"
 #include "kv_cache_manager.h"
@@ -57,8 +62,14 @@ public:
   // its tokens in the cache.
   void advance(const Batch &batch);
 
-  // Ends a request in any state: its blocks are free when this returns.
+  // Ends a request in any state: its blocks are free when this returns. With it
+  // end all of its beam search.
   void finish(Request &request);
+
+  // The beams of a search go on as `choices` say, of which there is at least
+  // one. No step that has tokens of them is in flight.
+  void continue_beams(BeamGroup &group,
+                      std::span<const BeamSearch::Choice> choices);
 
   // A step failed: what lies in the cache is unknown. Requests that still run
   // go back to those that wait, and all of them begin anew.
@@ -83,7 +94,15 @@ private:
   bool schedule_running(Request &request, Batch &batch);
   void admit_waiting(Batch &batch);
   bool admit(Request &request);
-  void requeue(size_t running);
+  int missing_blocks(const Request &request,
+                     const KvCacheManager::Prefix &prefix) const;
+  void start(const RequestPtr &request, Batch &batch);
+  bool is_in_step(const Request &request) const;
+  void preempt(Request &victim);
+  void requeue(Request &request);
+  int num_seats() const {
+    return static_cast<int>(running_.size()) + kept_seats_;
+  }
   int spare_rows(const Batch &batch) const;
   void add_to_batch(Request &request, int num_tokens, Batch &batch);
   bool preempt_last(const Batch &batch, const Request &keep);
@@ -98,6 +117,7 @@ private:
   int64_t num_arrivals_ = 0;
   uint64_t step_ = 0;
   int64_t reserved_blocks_ = 0; // worst case of all running requests
+  int kept_seats_ = 0;          // for beams that do not run yet
   int64_t num_preemptions_ = 0;
   bool any_finished_ = false;
 };

@@ -191,7 +191,7 @@ typedef struct llmc_engine_stats {
   int64_t num_partially_reused_tokens; /* of num_reused_tokens, in copies of
                                           parts of blocks */
   int64_t num_forks; /* requests that began with the blocks of another one of
-                        their prompt */
+                        their prompt, and beams that went on with another's */
   int64_t host_blocks_used; /* of preempted requests */
   int64_t host_blocks_total;
   int64_t num_blocks_swapped_out; /* to host memory since load */
@@ -252,7 +252,10 @@ LLMC_API llmc_status llmc_engine_submit(llmc_engine *engine,
  * prompt is computed once, and they share its KV blocks; what else they do, and
  * how they end, is their own. params, users and out have one element for each
  * (users may be NULL); all have the same cache_salt. With prompt_logprobs a
- * request computes the prompt by itself. Otherwise like llmc_engine_submit. */
+ * request computes the prompt by itself. With a beam_width above 1, which is
+ * num_requests and in all params the same as everything else, they are the
+ * answers of one beam search: a cancel of any ends all, and the priority is
+ * that of the first. Otherwise like llmc_engine_submit. */
 LLMC_API llmc_status llmc_engine_submit_forks(
     llmc_engine *engine, const int32_t *prompt, size_t prompt_length,
     const llmc_sampling_params *params, size_t num_requests,

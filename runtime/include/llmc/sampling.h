@@ -85,6 +85,19 @@ typedef struct llmc_sampling_params {
                                  be reused those of lower priority are given
                                  away first, and of these the least recently
                                  used; 35 by default */
+  /* Beam search, the algorithm of transformers' num_beams. It chooses by the
+   * sum of log probabilities: temperature, top_p, top_k, min_p and seed have no
+   * part in it and must be at their defaults, callbacks and prompt_logprobs
+   * must not be there; other rules on logits apply to log probabilities. */
+  int32_t beam_width;   /* above 1: submit with llmc_engine_submit_forks and as
+                           many requests, which are the answers, best first. All
+                           tokens of an answer come at the end; a request
+                           without any means that there were fewer answers */
+  float length_penalty; /* answers are compared by the sum of log probabilities
+                           divided by length to this power; 1 by default */
+  int32_t early_stopping; /* when beam_width answers are there, the search ends:
+                             0 = when none of the present length can be better,
+                             1 = at once, 2 = when none of any length can be */
 } llmc_sampling_params;
 
 #ifdef __cplusplus

@@ -129,6 +129,8 @@ private:
     request->sequence.num_prompt_tokens = static_cast<int>(tokens.size());
     request->sequence.cache_salt = static_cast<uint64_t>(pick(2));
     request->sequence.retention_priority = pick(kMaxRetention + 1);
+    if (pick(5) == 0 && submit_beams(*request, total))
+      return;
     RequestPtr leader;
     for (int forks = pick(3) ? 0 : pick(6); forks >= 0; --forks) {
       auto one = std::make_shared<Request>();
@@ -148,12 +150,86 @@ private:
     }
   }
 
+  // The beams of one search. False when they can never run.
+  bool submit_beams(const Request &first, int total) {
+    const int width = 2 + pick(4);
+    if (width > config_.max_batch_size ||
+        width * kv_.blocks_for(total - 1) > kv_.pool().num_usable())
+      return false;
+    std::vector<RequestPtr> members;
+    for (int i = 0; i < width; ++i) {
+      auto one = std::make_shared<Request>();
+      one->sequence = first.sequence;
+      one->max_total_tokens = total;
+      one->stream = std::make_shared<RequestStream>(nullptr, nullptr);
+      one->priority = i == 0 ? pick(7) - 3 : 0; // the first one's counts
+      told_[one.get()].prompt = first.sequence.tokens;
+      all_.push_back(one);
+      members.push_back(one);
+    }
+    auto group = std::make_shared<BeamGroup>(
+        BeamSearch({.width = width}, {}, total), members);
+    for (const RequestPtr &one : members)
+      one->group = group;
+    scheduler_.add(members.front());
+    return true;
+  }
+
+  // A beam's row is computed. When all are, the search goes on at random, as no
+  // real one would, with any number of beams.
+  void take_offer(Request &beam) {
+    BeamGroup &group = *beam.group;
+    for (size_t i = 0; i < group.num_beams; ++i)
+      if (group.members[i].get() == &beam)
+        group.has_offer[i] = 1;
+    for (size_t i = 0; i < group.num_beams; ++i)
+      if (!group.has_offer[i])
+        return;
+    if (beam.sequence.num_tokens() + 1 >= beam.max_total_tokens ||
+        pick(40) == 0) {
+      end(beam, false);
+      return;
+    }
+    std::vector<BeamSearch::Choice> choices;
+    std::vector<std::vector<int32_t>> tokens;
+    for (int i = 1 + pick(static_cast<int>(group.members.size())); i > 0; --i) {
+      int parent = pick(static_cast<int>(group.num_beams));
+      choices.push_back({parent, pick(kNullVocab)});
+      const Request *before = group.members[static_cast<size_t>(parent)].get();
+      tokens.push_back(told_[before].tokens);
+      tokens.back().push_back(choices.back().token);
+    }
+    scheduler_.continue_beams(group, choices);
+    beam_steps_ += 1;
+    CHECK_EQ(group.num_beams, choices.size());
+    for (size_t i = 0; i < choices.size(); ++i) {
+      const Request &member = *group.members[i];
+      Told &told = told_[&member];
+      told.tokens = tokens[i];
+      std::vector<int32_t> whole = told.prompt;
+      whole.insert(whole.end(), tokens[i].begin(), tokens[i].end());
+      CHECK(member.sequence.tokens == whole);
+    }
+    for (size_t i = choices.size(); i < group.members.size(); ++i)
+      CHECK(group.members[i]->sequence.blocks.empty());
+  }
+
   void end(Request &request, bool failed) {
+    std::vector<RequestPtr> others;
+    if (request.group)
+      others = request.group->members;
     scheduler_.finish(request);
-    CHECK(request.sequence.blocks.empty());
-    Told &told = told_[&request];
-    ++told.endings;
-    told.failed = failed;
+    auto note = [&](Request &one) {
+      CHECK(one.sequence.blocks.empty());
+      CHECK(one.state == Request::State::Finished);
+      Told &told = told_[&one];
+      ++told.endings;
+      told.failed = failed;
+    };
+    if (others.empty())
+      note(request);
+    for (const RequestPtr &one : others)
+      note(*one);
   }
 
   void step_once() {
@@ -171,7 +247,8 @@ private:
     check_blocks();
     if (std::exchange(fail_next_step_, false)) {
       for (const BatchEntry &entry : batch.entries)
-        end(*entry.request, true);
+        if (entry.request->state != Request::State::Finished)
+          end(*entry.request, true);
       scheduler_.remove_finished();
       scheduler_.forget_cache();
     } else {
@@ -183,6 +260,10 @@ private:
                  .request;
         Told &told = told_[&request];
         CHECK_EQ(batch.logit_rows[i].sample_index, told.tokens.size());
+        if (request.group) {
+          take_offer(request);
+          continue;
+        }
         request.sequence.tokens.push_back(runner_.next_tokens(batch.slot)[i]);
         told.tokens.push_back(runner_.next_tokens(batch.slot)[i]);
         if (request.sequence.num_tokens() >= request.max_total_tokens)
@@ -219,7 +300,10 @@ private:
     for (const auto &request : scheduler_.running()) {
       if (waited.count(request.get()))
         continue;
-      bool decode = request->sequence.num_uncomputed_tokens() == 1;
+      const int left = request->sequence.num_uncomputed_tokens();
+      const bool decode = left == 1;
+      if (left == 0)
+        continue; // a beam that waits for the others of its search
       if (decode || std::exchange(first_prompt, false))
         CHECK(served.count(request.get()) == 1);
     }
@@ -299,6 +383,8 @@ private:
     CHECK_EQ(told.endings, 1);
     int expected =
         request.max_total_tokens - request.sequence.num_prompt_tokens;
+    if (request.group)
+      return; // chosen at random
     if (!told.failed)
       CHECK_EQ(told.tokens.size(), expected);
     CHECK(told.tokens == scripted_output(told.prompt,
@@ -316,6 +402,7 @@ private:
   std::vector<RequestPtr> all_;
   std::map<const Request *, Told> told_;
   bool fail_next_step_ = false;
+  int64_t beam_steps_ = 0;
   int64_t recomputed_ = 0; // preempted without a place in host memory
 
 public:
@@ -325,6 +412,7 @@ public:
   int64_t partial() const { return kv_.prefix_stats().partial_tokens; }
   int64_t forks() const { return kv_.prefix_stats().forks; }
   int64_t swapped_in() const { return kv_.swap_stats().blocks_in; }
+  int64_t beam_steps() const { return beam_steps_; }
   int64_t recomputed() const { return recomputed_; }
 };
 
@@ -339,7 +427,7 @@ TEST(random_events_keep_the_invariants) {
   const int64_t only = from_environment("LLMC_PROPERTY_SEED", -1);
   const int64_t wanted = from_environment("LLMC_PROPERTY_EVENTS", 100000);
   int64_t events = 0, reused = 0, evictions = 0, preemptions = 0, partial = 0,
-          forks = 0, swapped_in = 0, recomputed = 0;
+          forks = 0, swapped_in = 0, recomputed = 0, beam_steps = 0;
   int rounds = 0;
   for (uint32_t seed = only >= 0 ? static_cast<uint32_t>(only) : 1;
        events < wanted; ++seed, ++rounds) {
@@ -355,6 +443,7 @@ TEST(random_events_keep_the_invariants) {
     evictions += round.evictions();
     preemptions += round.preemptions();
     partial += round.partial(), forks += round.forks();
+    beam_steps += round.beam_steps();
     swapped_in += round.swapped_in(), recomputed += round.recomputed();
     if (check::failures() != failures) {
       std::printf("replay with LLMC_PROPERTY_SEED=%u\n", seed);
@@ -364,17 +453,20 @@ TEST(random_events_keep_the_invariants) {
       return;
   }
   using Count = long long;
-  std::printf("%lld events in %d rounds: %lld tokens reused, %lld of parts of "
-              "blocks, %lld evictions, %lld preemptions, %lld of them without "
-              "room on the host, %lld blocks swapped in, %lld forks\n",
-              Count{events}, rounds, Count{reused}, Count{partial},
-              Count{evictions}, Count{preemptions}, Count{recomputed},
-              Count{swapped_in}, Count{forks});
+  std::printf(
+      "%lld events in %d rounds: %lld tokens reused, %lld of parts of "
+      "blocks, %lld evictions, %lld preemptions, %lld of them without "
+      "room on the host, %lld blocks swapped in, %lld forks, %lld steps of "
+      "beam searches\n",
+      Count{events}, rounds, Count{reused}, Count{partial}, Count{evictions},
+      Count{preemptions}, Count{recomputed}, Count{swapped_in}, Count{forks},
+      Count{beam_steps});
   // Without these the test would prove nothing about them.
   CHECK(reused > 0);
   CHECK(evictions > 0);
   CHECK(preemptions > 0);
   CHECK(partial > 0 && forks > 0 && swapped_in > 0 && recomputed > 0);
+  CHECK(beam_steps > 1000);
 }
 
 TEST_MAIN()

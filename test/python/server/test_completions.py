@@ -94,6 +94,32 @@ def test_best_of_answers_with_the_likeliest(server):
     assert [c.index for c in chosen] == [0, 1]
 
 
+def test_beam_search(server):
+    """What the engine finds; best_of, or n, is the number of beams; streamed, answers come at the end."""
+    params = SamplingParams(temperature=0, max_tokens=6, beam_width=4, n=4, length_penalty=0.5, logprobs=0)
+    [alone] = server.llm.generate("hello", params)
+    assert len({answer.text for answer in alone.outputs}) > 1
+    ask = {"model": "toy", "prompt": "hello", "max_tokens": 6, "logprobs": 0}
+    beams = {"use_beam_search": True, "length_penalty": 0.5, "early_stopping": False}
+    found = server.client.completions.create(**ask, n=4, extra_body=beams).choices
+    assert [(c.index, c.text) for c in found] == [(c.index, c.text) for c in alone.outputs]
+    assert found[0].logprobs.token_logprobs == pytest.approx(alone.outputs[0].logprobs)
+    two = server.client.completions.create(**ask, n=2, best_of=4, extra_body=beams).choices
+    assert [c.text for c in two] == [c.text for c in found[:2]]
+    texts = {0: "", 1: ""}
+    for event in server.client.completions.create(**ask, n=2, best_of=4, stream=True, extra_body=beams):
+        for choice in event.choices:
+            texts[choice.index] += choice.text
+    assert texts == {0: found[0].text, 1: found[1].text}
+    one = server.client.completions.create(**ask, extra_body=beams).choices
+    assert [c.text for c in one] == [expected(server, "hello", max_tokens=6, ignore_eos=False).text]
+    answers = server.client.chat.completions.create(
+        model="toy", messages=MESSAGES, max_tokens=6, n=3, extra_body={"use_beam_search": True}
+    ).choices
+    [alone] = server.llm.chat(MESSAGES, SamplingParams(temperature=0, max_tokens=6, beam_width=3, n=3))
+    assert [c.message.content for c in answers] == [answer.text for answer in alone.outputs]
+
+
 def test_stop_strings(server):
     text = expected(server, "hello", max_tokens=30).text
     stop = text[5:7]

@@ -9,6 +9,7 @@ TEXT = "/v1/completions"
 MESSAGES = [{"role": "user", "content": "x"}]
 
 UNIQUE = {"structured_outputs": {"json": {"type": "array", "uniqueItems": True}}}
+BEAMS = {"use_beam_search": True, "n": 2}
 TWICE = {"structured_outputs": {"regex": "a"}, "response_format": {"type": "json_object"}}
 
 BAD = [
@@ -29,6 +30,10 @@ BAD = [
     (TEXT, {"prompt": "a", "n": 2, "best_of": 20, "stream": False}, 400, "asks for 20 completions at once"),
     (TEXT, {"prompt": "a", "n": 2, "best_of": 1}, 400, "best_of: expected at least n, which is 2, found 1"),
     (TEXT, {"prompt": "a", "best_of": 2, "stream": True}, 400, "best_of cannot be streamed"),
+    (TEXT, {"prompt": "a", **BEAMS, "n": 16}, 400, "max_batch_size is"),
+    (TEXT, {"prompt": "a", **BEAMS, "temperature": 0.5}, 400, "temperature and a beam_width above 1 exclude"),
+    (TEXT, {"prompt": "a", **BEAMS, "stop": "x"}, 400, "use stop_token_ids"),
+    (TEXT, {"prompt": "a", **BEAMS, "early_stopping": "soon"}, 400, "early_stopping"),
     (TEXT, {"prompt": "a", "stop": [""]}, 400, "stop strings must not be empty"),
     (TEXT, {"prompt": "a", "stream": "perhaps"}, 400, "stream"),
     (TEXT, {"prompt": "a", "suffix": "b"}, 400, "suffix is not supported yet"),

@@ -65,6 +65,7 @@ def _assignment_pass(assignment: Assignment) -> str:
     settings = [f"weights={format.weights}", f"group={format.group}"]
     settings += [f"inputs={format.inputs}"] if format.inputs else []
     settings += [f"exclude={','.join(assignment.exclude)}"] if assignment.exclude else []
+    settings += ["zeros=true"] if format.zeros else []
     settings += ["lm-head=true"] if assignment.lm_head else []
     return f"llm-assign-quantization{{{' '.join(settings)}}}"
 

@@ -16,7 +16,7 @@ from typing import Protocol
 import numpy as np
 
 from llmc.compiler.quantization.codes import CodeFormat, quantize_rows
-from llmc.compiler.quantization.stored_source import StoredPart, check_readable, stored_parts
+from llmc.compiler.quantization.stored_source import StoredPart, check_readable, has_stored
 from llmc.compiler.recipe_error import RecipeError
 
 Shape = tuple[int, ...]
@@ -233,8 +233,7 @@ class Codes(Recipe):
     format: CodeFormat
 
     def shape(self, source: TensorSource) -> Shape:
-        stored = self._stored(source)
-        shape = self.part.shape(stored[0] if stored else source)
+        shape = self.part.shape(self.stored(source, "codes") or source)
         self.format.scale_shape(shape)
         return shape
 
@@ -248,20 +247,22 @@ class Codes(Recipe):
 
         watch: is shown the format, the rows, their codes and their scales, where codes are made here.
         """
-        stored = self._stored(source)
-        if stored is not None:
-            return self.part.read(stored[0], begin, end), self.part.read(stored[1], begin, end)
+        codes, scales = self.stored(source, "codes"), self.stored(source, "scales")
+        if codes is not None and scales is not None:
+            return self.part.read(codes, begin, end), self.part.read(scales, begin, end)
         rows = self.part.read(source, begin, end)
-        codes, scales = quantize_rows(rows, self.format)
+        made = quantize_rows(rows, self.format)
         if watch is not None:
-            watch(self.format, rows, codes, scales)
-        return codes, scales
+            watch(self.format, rows, *made)
+        return made
 
-    def _stored(self, source: TensorSource) -> tuple[StoredPart, StoredPart] | None:
-        stored = stored_parts(source, self.part.sources(), self.format)
-        if stored and not _moves_rows(self.part):
+    def stored(self, source: TensorSource, part: str) -> StoredPart | None:
+        """What the checkpoint stores as `part` of the matrix; None: nothing, codes are made of values."""
+        if not has_stored(source, self.part.sources(), self.format):
+            return None
+        if not _moves_rows(self.part):
             raise RecipeError(f"columns of {', '.join(self.part.sources())} would move, and with them their scales")
-        return stored
+        return StoredPart(source, part, self.format.group)
 
     def parts(self) -> tuple[Recipe, ...]:
         return (self.part,)
@@ -279,6 +280,29 @@ class Scales(Recipe):
 
     def read(self, source: TensorSource, begin: int, end: int) -> np.ndarray:
         return Codes(self.part, self.format).quantize(source, begin, end)[1]
+
+    def parts(self) -> tuple[Recipe, ...]:
+        return (self.part,)
+
+
+@dataclasses.dataclass(frozen=True)
+class Zeros(Recipe):
+    """The int8 zero points of a matrix that the checkpoint stores quantized."""
+
+    part: Recipe
+    format: CodeFormat
+
+    def shape(self, source: TensorSource) -> Shape:
+        return self.part.shape(self._stored(source))
+
+    def read(self, source: TensorSource, begin: int, end: int) -> np.ndarray:
+        return self.part.read(self._stored(source), begin, end)
+
+    def _stored(self, source: TensorSource) -> StoredPart:
+        zeros = Codes(self.part, self.format).stored(source, "zeros")
+        if zeros is None:
+            raise RecipeError(f"{', '.join(self.part.sources())}: expected a checkpoint that stores zero points")
+        return zeros
 
     def parts(self) -> tuple[Recipe, ...]:
         return (self.part,)
@@ -337,6 +361,7 @@ class _Parser:
             "#llm.offset": lambda: Offset(self.recipe(), self._constant()),
             "#llm.codes": lambda: Codes(self.recipe(), self._format()),
             "#llm.scales": lambda: Scales(self.recipe(), self._format()),
+            "#llm.zeros": lambda: Zeros(self.recipe(), dataclasses.replace(self._format(), zeros=True)),
         }
         if kind not in builders:
             raise RecipeError(f"unknown recipe {kind} in {self._text}")
@@ -365,7 +390,13 @@ class _Parser:
 
     def _format(self) -> CodeFormat:
         self._key("to")
-        return CodeFormat(self.expect("name"), self._field("group"))
+        format = CodeFormat(self.expect("name"), self._field("group"))
+        if self._peek("mark") != ",":
+            return format
+        self._key("zeros")
+        if (text := self.expect("name")) not in ("true", "false"):
+            raise self._error(f"true or false, found {text},")
+        return dataclasses.replace(format, zeros=text == "true")
 
     def _constant(self) -> float:
         self.mark(",")

@@ -22,10 +22,12 @@ LEAST_SCALE = np.float32(2.0**-126)
 
 @dataclasses.dataclass(frozen=True)
 class CodeFormat:
-    """type: MLIR name of the codes' type; group: columns that share a scale, 0 for whole rows."""
+    """type: MLIR name of the codes' type; group: columns that share a scale, 0 for whole rows; zeros: whether each
+    scale has a zero point beside it, which only a checkpoint can bring along."""
 
     type: str
     group: int
+    zeros: bool = False
 
     def __post_init__(self) -> None:
         if self.type not in LIMITS:
@@ -56,6 +58,8 @@ def quantize_rows(rows: np.ndarray, format: CodeFormat) -> tuple[np.ndarray, np.
     scale = max(|w|) / limit over the group, at least 2^-126; code = w / scale, rounded.
     Raises ModelError when a value is infinite or NaN: no scale could represent the others.
     """
+    if format.zeros:
+        raise RecipeError("zero points come from checkpoints that store them; this one has none")
     groups = format.scale_shape(rows.shape)[1]
     grouped = rows.astype(np.float32, copy=False).reshape(rows.shape[0], groups, -1)
     scales = np.abs(grouped).max(axis=2) / np.float32(LIMITS[format.type])

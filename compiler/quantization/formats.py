@@ -17,6 +17,7 @@ class QuantizationFormat:
     weights: MLIR name of the type of the weights' codes.
     inputs:  that of the inputs' codes; None: inputs stay as they are.
     group:   in features that share a scale; 0: all of an out feature.
+    zeros:   whether codes have zero points, as those of some checkpoints.
     limits:  what the quality gate lets pass, unless the user says otherwise.
     """
 
@@ -26,12 +27,14 @@ class QuantizationFormat:
     group: int
     limits: Limits
     summary: str
+    zeros: bool = False
 
-    def with_group(self, group: int) -> QuantizationFormat:
-        """The same with other groups, which its name says."""
-        if group == self.group:
-            return self
-        return dataclasses.replace(self, group=group, name=f"{self.name}_g{group}" if group else f"{self.name}_row")
+    def stored_as(self, group: int, zeros: bool) -> QuantizationFormat:
+        """The same as a checkpoint stores it, with other groups or zero points, which its name says."""
+        name = self.name
+        if group != self.group:
+            name += f"_g{group}" if group else "_row"
+        return dataclasses.replace(self, group=group, zeros=zeros, name=name + ("_zp" if zeros else ""))
 
 
 # A few times what sound models show (docs/numerics.md), far below what a lost scale does.

@@ -77,19 +77,18 @@ def _runnable(name: str, stored: StoredFormat, target: Target) -> QuantizationFo
     """The format of ours that multiplies exactly what is stored."""
     inputs = stored.inputs
     kind = (stored.weight, f"{inputs.type} {inputs.scale}" if inputs else None)
-    plain = not (stored.zeros or stored.ordered or stored.blocks)
-    ours = _OURS.get(kind) if plain else None
+    ours = None if stored.ordered or stored.blocks else _OURS.get(kind)
     if ours is not None and (stored.group == 0 or inputs is None):
         try:
             format = find_format(ours, target)
         except OptionError as error:
             raise ModelError(f"'{name}' is stored as {ours} ({stored}): {error}; {_REMEDY}") from None
         assert format is not None
-        return format.with_group(stored.group)
+        return format.stored_as(stored.group, stored.zeros)
     runs = ", ".join(formats_of(target)) or "no quantized linears"
     raise ModelError(
-        f"'{name}' is quantized ({stored}), which target {target.name} does not run yet (it runs {runs}, without "
-        f"zero points or activation order): {_REMEDY}"
+        f"'{name}' is quantized ({stored}), which target {target.name} does not run yet (it runs {runs}; groups and "
+        f"zero points of integers too, activation order and blocks not): {_REMEDY}"
     )
 
 

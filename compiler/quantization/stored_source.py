@@ -1,4 +1,4 @@
-"""Codes and scales that a checkpoint stores already, as sources for the recipes over its tensors."""
+"""Codes, scales and zero points that a checkpoint stores already, as sources for the recipes over its tensors."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class StoredPart:
-    """The codes or the scales of every tensor of a quantized checkpoint, in place of its values.
+    """One part of every tensor of a quantized checkpoint, in place of its values.
 
-    Rows of both are out features, so that recipes that move whole rows mean the same over either.
+    part: "codes" [N, K], "scales" or "zeros" [N, K / group]. Rows of all are out features, so that recipes that move
+    whole rows mean the same over each.
     """
 
     source: Any
-    scales: bool
+    part: str
     group: int
 
     def names(self) -> list[str]:
@@ -30,36 +31,37 @@ class StoredPart:
 
     def shape(self, name: str) -> tuple[int, ...]:
         rows, columns = self.source.shape(name)
-        if not self.scales:
+        if self.part == "codes":
             return rows, columns
         return rows, columns // self.group if self.group else 1
 
     def read(self, name: str, rows: slice | None = None) -> np.ndarray:
-        read = self.source.stored_scales if self.scales else self.source.stored_codes
+        read = getattr(self.source, f"stored_{self.part}")
         return read(name, slice(None) if rows is None else rows)
 
 
-def stored_parts(source: Any, names: Iterable[str], format: CodeFormat) -> tuple[StoredPart, StoredPart] | None:
-    """Codes and scales of these tensors as the checkpoint has them; None where they are to be made of values:
-    of a checkpoint that is not quantized, and of one that is to be dequantized.
+def has_stored(source: Any, names: Iterable[str], format: CodeFormat) -> bool:
+    """Whether the checkpoint has these tensors as codes of `format`; False where codes are to be made of values: of a
+    checkpoint that is not quantized, and of one that is to be dequantized.
 
     Raises RecipeError when they are stored in another format.
     """
     if getattr(source, "dequantize", False):
-        return None
+        return False
     formats = {name: _format_of(source, name) for name in names}
     if not any(formats.values()):
-        return None
+        return False
+    wanted = (format.type, format.group, format.zeros)
     for name, stored in formats.items():
-        fits = stored is not None and (stored.weight, stored.group) == (format.type, format.group)
-        if fits and not (stored.zeros or stored.ordered or stored.blocks):
+        fits = stored is not None and (stored.weight, stored.group, stored.zeros) == wanted
+        if fits and not (stored.ordered or stored.blocks):
             continue
         raise RecipeError(
             f"'{name}' is {f'quantized ({stored})' if stored else 'not quantized'}, the engine needs {format.type} "
-            f"{f'in groups of {format.group}' if format.group else 'with a scale a row'}; name --dequantize to "
-            "quantize its values again"
+            f"{f'in groups of {format.group}' if format.group else 'with a scale a row'}"
+            f"{' and zero points' if format.zeros else ''}; name --dequantize to quantize its values again"
         )
-    return StoredPart(source, False, format.group), StoredPart(source, True, format.group)
+    return True
 
 
 def check_readable(source: Any, name: str) -> None:

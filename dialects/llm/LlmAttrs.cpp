@@ -20,13 +20,13 @@ using EmitError = function_ref<InFlightDiagnostic()>;
 
 bool llmc::llm::isRecipe(Attribute attr) {
   return isa<SourceAttr, TransposeAttr, ConcatAttr, InterleaveAttr, SliceAttr,
-             OffsetAttr, CodesAttr, ScalesAttr>(attr);
+             OffsetAttr, CodesAttr, ScalesAttr, ZerosAttr>(attr);
 }
 
-// A part of a recipe. Codes and scales are made last: what rearranges rows
-// rearranges the values that they are made from.
+// A part of a recipe. Codes, scales and zero points are made last: what
+// rearranges rows rearranges the values that they are made from.
 static LogicalResult checkRecipe(EmitError emitError, Attribute attr) {
-  if (isa<CodesAttr, ScalesAttr>(attr))
+  if (isa<CodesAttr, ScalesAttr, ZerosAttr>(attr))
     return emitError() << "expected a recipe of values, got " << attr
                        << "; quantize outermost";
   if (isRecipe(attr))
@@ -90,11 +90,17 @@ LogicalResult SliceAttr::verify(EmitError emitError, Attribute recipe,
 // Quantization
 //===----------------------------------------------------------------------===//
 
-static LogicalResult checkCodes(EmitError emitError, Type type, int64_t group) {
+static LogicalResult checkCodes(EmitError emitError, Type type, int64_t group,
+                                bool zeros = false) {
   if (!isa<Float8E4M3FNType>(type) && !type.isSignlessInteger(8) &&
       !type.isSignlessInteger(4))
     return emitError() << "expected codes of type f8E4M3FN, i8 or i4, got "
                        << type;
+  if (zeros && !type.isSignlessInteger())
+    return emitError()
+           << "expected codes of type i8 or i4, which can have zero "
+              "points, got "
+           << type;
   if (group < 0)
     return emitError() << "expected a group of 0 (the whole row) or more, got "
                        << group;
@@ -102,8 +108,8 @@ static LogicalResult checkCodes(EmitError emitError, Type type, int64_t group) {
 }
 
 LogicalResult QuantizationAttr::verify(EmitError emitError, Type weight,
-                                       int64_t group, Type input) {
-  if (failed(checkCodes(emitError, weight, group)))
+                                       int64_t group, Type input, bool zeros) {
+  if (failed(checkCodes(emitError, weight, group, zeros)))
     return failure();
   if (input && input != weight)
     return emitError() << "expected input codes of the type of the weight's, "
@@ -112,15 +118,20 @@ LogicalResult QuantizationAttr::verify(EmitError emitError, Type weight,
 }
 
 LogicalResult CodesAttr::verify(EmitError emitError, Attribute recipe, Type to,
-                                int64_t group) {
+                                int64_t group, bool zeros) {
   if (failed(checkRecipe(emitError, recipe)))
     return failure();
-  return checkCodes(emitError, to, group);
+  return checkCodes(emitError, to, group, zeros);
 }
 
 LogicalResult ScalesAttr::verify(EmitError emitError, Attribute recipe, Type to,
-                                 int64_t group) {
-  return CodesAttr::verify(emitError, recipe, to, group);
+                                 int64_t group, bool zeros) {
+  return CodesAttr::verify(emitError, recipe, to, group, zeros);
+}
+
+LogicalResult ZerosAttr::verify(EmitError emitError, Attribute recipe, Type to,
+                                int64_t group) {
+  return CodesAttr::verify(emitError, recipe, to, group, /*zeros=*/true);
 }
 
 LogicalResult PanelLayoutAttr::verify(EmitError emitError, int64_t rows,

@@ -113,15 +113,15 @@ def Llm_QuantizationAttr : Llm_Attr<"Quantization", "quantization"> {
     `llm.quantization`) and `llm-lower-quantization` carries out: the type of the
     weight's codes with one scale for `group` consecutive in features of an out
     feature (0: for all of them), and the type of the input's codes with one scale a
-    token; without it the input stays as it is.
+    token; without it the input stays as it is. With `zeros` codes have zero points,
+    one beside each scale.
 
     Example: `#llm.quantization<weight = f8E4M3FN, group = 0, input = f8E4M3FN>`
   }];
   let parameters = (ins "::mlir::Type":$weight, "int64_t":$group,
-                        OptionalParameter<"::mlir::Type">:$input);
-  let assemblyFormat = [{
-    `<` `weight` `=` $weight `,` `group` `=` $group (`,` `input` `=` $input^)? `>`
-  }];
+                        OptionalParameter<"::mlir::Type">:$input,
+                        DefaultValuedParameter<"bool", "false">:$zeros);
+  let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }
 
@@ -129,14 +129,17 @@ def Llm_CodesAttr : Llm_Attr<"Codes", "codes"> {
   let summary = "a recipe of a matrix, quantized";
   let description = [{
     `convert(w / scale)`, saturating, with the scales that `#llm.scales` of the same
-    arguments makes. Always the outermost part of a recipe.
+    arguments makes. Always the outermost part of a recipe. Of a checkpoint that is
+    quantized in this way, the codes that it stores; only such a one can have `zeros`:
+    zero points beside the scales, which `#llm.zeros` of the same arguments makes.
 
     Example: `#llm.codes<#llm.source<"up_proj.weight">, to = f8E4M3FN, group = 0>`
   }];
   let parameters = (ins "::mlir::Attribute":$recipe, "::mlir::Type":$to,
-                        "int64_t":$group);
+                        "int64_t":$group,
+                        DefaultValuedParameter<"bool", "false">:$zeros);
   let assemblyFormat = [{
-    `<` $recipe `,` `to` `=` $to `,` `group` `=` $group `>`
+    `<` $recipe `,` `to` `=` $to `,` `group` `=` $group (`,` `zeros` `=` $zeros^)? `>`
   }];
   let genVerifyDecl = 1;
 }
@@ -146,9 +149,27 @@ def Llm_ScalesAttr : Llm_Attr<"Scales", "scales"> {
   let description = [{
     [N, K] gives [N, K / group] float32: `max(|w|) / limit` over `group` consecutive
     columns of a row (0: the whole row, [N, 1]), at least 2^-126; `limit` is the
-    largest finite value of `to` whose negative it has too (448, 127 or 7).
+    largest finite value of `to` whose negative it has too (448, 127 or 7). Of a
+    checkpoint that is quantized in this way, the scales that it stores.
 
     Example: `#llm.scales<#llm.source<"up_proj.weight">, to = f8E4M3FN, group = 0>`
+  }];
+  let parameters = (ins "::mlir::Attribute":$recipe, "::mlir::Type":$to,
+                        "int64_t":$group,
+                        DefaultValuedParameter<"bool", "false">:$zeros);
+  let assemblyFormat = [{
+    `<` $recipe `,` `to` `=` $to `,` `group` `=` $group (`,` `zeros` `=` $zeros^)? `>`
+  }];
+  let genVerifyDecl = 1;
+}
+
+def Llm_ZerosAttr : Llm_Attr<"Zeros", "zeros"> {
+  let summary = "the zero points of a quantized recipe of a matrix";
+  let description = [{
+    [N, K] gives [N, K / group] i8, the zero points that the checkpoint stores, on the
+    scale of its codes: `w = (code - zero) * scale`.
+
+    Example: `#llm.zeros<#llm.source<"up_proj.weight">, to = i4, group = 128>`
   }];
   let parameters = (ins "::mlir::Attribute":$recipe, "::mlir::Type":$to,
                         "int64_t":$group);

@@ -125,7 +125,8 @@ private:
       return emit() << "expected types as weights and inputs, found '"
                     << weights << "' and '" << inputs << "'";
     auto attr = llm::QuantizationAttr::getChecked(emit, context, weight,
-                                                  int64_t(group), input);
+                                                  int64_t(group), input,
+                                                  bool(zeros));
     if (!attr)
       return failure();
     return attr;

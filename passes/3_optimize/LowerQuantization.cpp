@@ -21,9 +21,9 @@ using namespace llmc;
 
 namespace {
 
-// The two parameters that a weight becomes.
+// The parameters that a weight becomes; zeros may be null.
 struct QuantizedWeight {
-  llm::ParameterOp codes, scales;
+  llm::ParameterOp codes, scales, zeros;
 };
 
 struct LowerQuantizationPass
@@ -67,6 +67,7 @@ private:
                                    FlatSymbolRefAttr::get(from));
     };
     Value codes = readOf(weight.codes), scales = readOf(weight.scales);
+    Value zeros = weight.zeros ? readOf(weight.zeros) : Value();
     Value input = linear.getInput(), inputScale;
     if (Type type = quantization.getInput()) {
       auto rows = cast<RankedTensorType>(input.getType());
@@ -77,9 +78,9 @@ private:
       input =
           llm::QuantizeOp::create(b, loc, rows.clone(type), input, inputScale);
     }
-    Value result = llm::ScaledLinearOp::create(
-        b, loc, linear.getType(), input, codes, scales, inputScale,
-        /*weight_zero=*/Value(), linear.getBias());
+    Value result = llm::ScaledLinearOp::create(b, loc, linear.getType(), input,
+                                               codes, scales, inputScale, zeros,
+                                               linear.getBias());
     linear.replaceAllUsesWith(result);
     linear.erase();
     return success();
@@ -91,14 +92,15 @@ private:
                            SymbolTable &symbols) {
     Type type = quantization.getWeight();
     int64_t group = quantization.getGroup();
+    bool hasZeros = quantization.getZeros();
     MLIRContext *context = &getContext();
-    Attribute codes =
-        llm::CodesAttr::get(context, parameter.getRecipeAttr(), type, group);
+    Attribute codes = llm::CodesAttr::get(context, parameter.getRecipeAttr(),
+                                          type, group, hasZeros);
     auto [entry, isNew] = known.insert({codes, {}});
     if (!isNew)
       return entry->second;
-    Attribute scales =
-        llm::ScalesAttr::get(context, parameter.getRecipeAttr(), type, group);
+    Attribute scales = llm::ScalesAttr::get(context, parameter.getRecipeAttr(),
+                                            type, group, hasZeros);
     RankedTensorType shape = parameter.getTensorType();
     int64_t perRow = group ? shape.getDimSize(1) / group : 1;
     std::string name = (parameter.getSymName() + ".quantized").str();
@@ -117,6 +119,11 @@ private:
         name + "_scale",
         RankedTensorType::get({shape.getDimSize(0), perRow}, b.getF32Type()),
         scales);
+    if (hasZeros)
+      made.zeros = declare(
+          name + "_zero",
+          RankedTensorType::get({shape.getDimSize(0), perRow}, b.getI8Type()),
+          llm::ZerosAttr::get(context, parameter.getRecipeAttr(), type, group));
     replaced.push_back({made, parameter.getSymName().str()});
     return entry->second = made;
   }
@@ -125,11 +132,12 @@ private:
   void takeOverNames() {
     SymbolTable fresh(getOperation());
     for (auto &[made, name] : replaced) {
-      std::string scale = name + "_scale";
-      if (fresh.lookup(name) || fresh.lookup(scale))
+      std::string scale = name + "_scale", zero = name + "_zero";
+      if (fresh.lookup(name) || fresh.lookup(scale) || fresh.lookup(zero))
         continue;
       if (failed(fresh.rename(made.codes, name)) ||
-          failed(fresh.rename(made.scales, scale)))
+          failed(fresh.rename(made.scales, scale)) ||
+          (made.zeros && failed(fresh.rename(made.zeros, zero))))
         return signalPassFailure();
     }
   }

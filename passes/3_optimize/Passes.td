@@ -119,6 +119,8 @@ def LlmAssignQuantization : Pass<"llm-assign-quantization", "::mlir::ModuleOp"> 
            "type of the inputs' codes; empty: inputs stay as they are">,
     Option<"group", "group", "int64_t", /*default=*/"0",
            "in features that share a scale; 0: all of an out feature">,
+    Option<"zeros", "zeros", "bool", /*default=*/"false",
+           "codes have zero points, which the checkpoint stores">,
     ListOption<"exclude", "exclude", "std::string",
                "globs of parameters or modules that stay as they are">,
     Option<"lmHead", "lm-head", "bool", /*default=*/"false",
@@ -134,8 +136,9 @@ def LlmLowerQuantization : Pass<"llm-lower-quantization", "::mlir::ModuleOp"> {
     `llm.scaled_linear`. Its weight becomes two parameters, codes and scales, whose
     recipes quantize what the old recipe makes: the engine writer does it while the
     rows stream. They are called as the old parameter (with `.quantized` behind it
-    where something else still reads that one) and the same with `_scale`. An input
-    with a code type gets an `llm.dynamic_scale` of its rows and an `llm.quantize`.
+    where something else still reads that one) and the same with `_scale`, and, of codes
+    with zero points, with `_zero`. An input with a code type gets an
+    `llm.dynamic_scale` of its rows and an `llm.quantize`.
 
     Preconditions: projections merged, so that what merges them need not know scales.
 

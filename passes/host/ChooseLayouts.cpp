@@ -18,7 +18,8 @@ static PanelLayoutAttr panelLayout(KernelOp kernel, unsigned operand,
   auto linear = LinearShape::of(kernel, rows, rows / 2);
   Value argument = kernel.getArgument(operand);
   if (!linear ||
-      (argument != linear->weight() && argument != linear->weightScale()))
+      (argument != linear->weight() && argument != linear->weightScale() &&
+       argument != linear->weightZero()))
     return nullptr;
   // The two codes of a byte are neighbours in k.
   bool isPair = getElementTypeOrSelf(argument.getType()).isInteger(4);

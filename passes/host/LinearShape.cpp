@@ -54,6 +54,11 @@ Value LinearShape::weightScale() const {
   return scaled ? scaled.getWeightScale() : Value();
 }
 
+Value LinearShape::weightZero() const {
+  auto scaled = dyn_cast<ScaledLinearOp>(linear);
+  return scaled ? scaled.getWeightZero() : Value();
+}
+
 Value LinearShape::inputScale() const {
   auto scaled = dyn_cast<ScaledLinearOp>(linear);
   return scaled ? scaled.getInputScale() : Value();
@@ -71,8 +76,7 @@ static bool areOperandsSupported(const LinearShape &shape) {
     return false;
   if (!scale)
     return input.isF32() && isa<FloatType>(element);
-  if (cast<ScaledLinearOp>(shape.linear).getWeightZero() ||
-      !isArgument(scale) || !isArgument(shape.inputScale()) ||
+  if (!isArgument(scale) || !isArgument(shape.inputScale()) ||
       !(isa<Float8E4M3FNType>(element) || element.isSignlessInteger(8) ||
         element.isSignlessInteger(4)))
     return false;
@@ -80,6 +84,11 @@ static bool areOperandsSupported(const LinearShape &shape) {
   if (scaleType.getRank() != 2 || !scaleType.getElementType().isF32() ||
       scaleType.getDimSize(0) != shape.productColumns())
     return false;
+  if (Value zero = shape.weightZero())
+    if (!isArgument(zero) ||
+        tensorOf(zero).getShape() != scaleType.getShape() ||
+        !tensorOf(zero).getElementType().isSignlessInteger(8))
+      return false;
   // Two 4-bit codes share a byte.
   if (element.isSignlessInteger(4) && shape.scaleGroup() % 2)
     return false;

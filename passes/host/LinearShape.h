@@ -24,6 +24,7 @@ public:
   mlir::Value bias() const;
   // Of a scaled_linear; the weight's lies in panels like the weight.
   mlir::Value weightScale() const;
+  mlir::Value weightZero() const; // lies as the scale; may be null
   mlir::Value inputScale() const;
   int64_t depth() const;
   // In features that share a scale of the weight.

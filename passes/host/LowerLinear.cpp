@@ -76,6 +76,7 @@ namespace {
 struct Operands {
   Value input, panels;
   Value scales;        // of a scaled_linear: [panels, groups, rows]
+  Value zeros;         // the same of its zero points; may be null
   Value valuesOfInput; // of input codes
 };
 
@@ -121,6 +122,8 @@ private:
     operands.panels = collapsePanels(b, loc, entry.operandOf(linear.weight()));
     if (Value scale = linear.weightScale())
       operands.scales = collapsePanels(b, loc, entry.operandOf(scale));
+    if (Value zero = linear.weightZero())
+      operands.zeros = collapsePanels(b, loc, entry.operandOf(zero));
     if (isFloat8(getElementTypeOrSelf(linear.input().getType())))
       operands.valuesOfInput = float8Values(b, entry.function);
     SmallVector<Value> tilePanels = linear.panels(b, loc, tile.column);
@@ -170,10 +173,18 @@ private:
           product.depth = arith::AddIOp::create(b, loc, k, step);
           Value group = arith::DivUIOp::create(b, loc, k, step);
           SmallVector<Value> scales, sums;
-          for (Value column : product.columns)
+          product.zeros.clear();
+          for (Value column : product.columns) {
+            SmallVector<Value> at{panel, group, column};
             scales.push_back(
-                vector::LoadOp::create(b, loc, type, operands.scales,
-                                       ValueRange{panel, group, column}));
+                vector::LoadOp::create(b, loc, type, operands.scales, at));
+            if (!operands.zeros)
+              continue;
+            Value zero = vector::LoadOp::create(
+                b, loc, VectorType::get({vectors.lanes}, b.getI8Type()),
+                operands.zeros, at);
+            product.zeros.push_back(convertElement(b, loc, zero, type));
+          }
           for (auto &ofRow : emitProduct(b, loc, product, vectors))
             for (auto [part, scale] : llvm::zip_equal(ofRow, scales))
               sums.push_back(vector::FMAOp::create(b, loc, part, scale,

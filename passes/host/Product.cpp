@@ -88,10 +88,13 @@ Sums llmc::emitProduct(OpBuilder &b, Location loc, const Product &product,
                   MutableArrayRef<Value> sums) {
     Value rowB = rowOfB(b, loc, k);
     SmallVector<Value> weights;
-    for (Value column : product.columns) {
+    for (auto [v, column] : llvm::enumerate(product.columns)) {
       SmallVector<Value> at(product.leading);
       at.append({rowB, column});
-      weights.push_back(weightAt(b, loc, at, half));
+      Value weight = weightAt(b, loc, at, half);
+      if (!product.zeros.empty())
+        weight = arith::SubFOp::create(b, loc, weight, product.zeros[v]);
+      weights.push_back(weight);
     }
     Value kA =
         half ? arith::AddIOp::create(b, loc, k, index(b, loc, half)).getResult()

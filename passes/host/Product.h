@@ -33,6 +33,8 @@ struct Product {
   // 2: each i8 of `b` holds two 4-bit integers, that of the even k in its low
   // half; `b` has half as many rows, and `begin` is even.
   int64_t perElement = 1;
+  // Of each vector of columns, subtracted from what `b` holds; empty: nothing.
+  llvm::SmallVector<mlir::Value> zeros;
 };
 
 // Sums by row, then by vector. Each is one chain of multiply-adds in the order

@@ -10,7 +10,7 @@ import pytest
 import torch
 from compressed_tensors.quantization import QuantizationScheme
 from support.compiling import PROMPT, compiled, logits, refusal
-from support.compressed import SCHEMES, save_compressed, save_groups, transformers_logits
+from support.compressed import SCHEMES, decompressed_model, save_compressed, save_groups, transformers_logits
 from support.dense import TOKENS, reference_logits
 from support.frontend_models import random_model, save_model
 from support.packed import edit_tensors, save_layout
@@ -47,11 +47,48 @@ def test_logits_of_transformers(
     assert kinds["lm_head.weight"] == "f32"
 
 
-@pytest.mark.parametrize("layout", ["gptq", "gptq_8_bits", "gptq_row", "gptq_v2_mislabelled"])
-def test_symmetric_gptq(tmp_path: Path, layout: str) -> None:
-    model = save_layout(tmp_path / "model", layout)
-    found = logits(compiled(tmp_path / "model", tmp_path / "engine"))
+@pytest.mark.parametrize(
+    ("layout", "name"),
+    [
+        ("gptq", "int4_wo_g32"),
+        ("gptq_8_bits", "int8_wo_g32"),
+        ("gptq_row", "int4_wo_row"),
+        ("gptq_v2_mislabelled", "int4_wo_g32"),
+        ("gptq_asymmetric", "int4_wo_g32_zp"),
+        ("gptq_v2_asymmetric", "int4_wo_g32_zp"),
+        ("awq", "int4_wo_g32_zp"),
+    ],
+)
+@pytest.mark.parametrize("family", ["llama", "qwen2"])
+def test_gptq_and_awq(tmp_path: Path, family: str, layout: str, name: str) -> None:
+    model = save_layout(tmp_path / "model", layout, family)
+    engine = compiled(tmp_path / "model", tmp_path / "engine")
+    assert Engine(engine).manifest["precision"]["quantization"] == name
+    np.testing.assert_allclose(logits(engine), reference_logits(model, PROMPT, POSITIONS), rtol=2e-4, atol=2e-4)
+
+
+def test_zero_points_of_compressed_tensors(tmp_path: Path) -> None:
+    """transformers cannot load packed zero points; the library's own decompression gives the values."""
+    folder = save_compressed(tmp_path / "model", "llama", "w4a16_asymmetric")
+    model = decompressed_model(folder, "llama", "w4a16_asymmetric")
+    found = logits(compiled(folder, tmp_path / "engine"))
     np.testing.assert_allclose(found, reference_logits(model, PROMPT, POSITIONS), rtol=2e-4, atol=2e-4)
+
+
+def test_refit_of_zero_points(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of a checkpoint with them, and neither of one without nor of one in floats."""
+    save_layout(tmp_path / "model", "awq")
+    whole = compiled(tmp_path / "model", tmp_path / "whole")
+    stripped = compiled(tmp_path / "model", tmp_path / "stripped", "--strip_weights")
+    save_layout(tmp_path / "symmetric", "gptq")
+    message = refusal(capsys, "refit", str(stripped), str(tmp_path / "symmetric"))
+    assert "is quantized (4-bit integers in groups of 32, inputs as they are), the engine needs i4" in message
+    assert "in groups of 32 and zero points" in message
+    save_model(tmp_path / "plain", "llama")
+    message = refusal(capsys, "refit", str(stripped), str(tmp_path / "plain"))
+    assert "expected a checkpoint that stores zero points" in message
+    assert main(["refit", str(stripped), str(tmp_path / "model"), "--quiet"]) == 0
+    assert (whole / "weights.safetensors").read_bytes() == (stripped / "weights.safetensors").read_bytes()
 
 
 def test_formats_of_layers_may_differ(tmp_path: Path) -> None:
@@ -78,7 +115,7 @@ def test_a_quantized_head(tmp_path: Path) -> None:
     np.testing.assert_allclose(logits(engine), expected, rtol=2e-4, atol=2e-4)
 
 
-@pytest.mark.parametrize("layout", ["awq", "gptq_desc_act", "deepseek_fp8", "modelopt_fp8"])
+@pytest.mark.parametrize("layout", ["gptq_desc_act", "gptq_desc_act_asymmetric", "deepseek_fp8", "modelopt_fp8"])
 def test_dequantized(tmp_path: Path, capsys: pytest.CaptureFixture[str], layout: str) -> None:
     """What the target cannot run as it is: refused with the way out, which then gives the layout's values."""
     folder = tmp_path / "model"

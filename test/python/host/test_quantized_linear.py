@@ -91,6 +91,43 @@ def test_linear(type: str, inputs: str, n: int, k: int, groups: int, target: str
         assert (np.abs(have - (left @ right.T + bias)) <= bound).all()
 
 
+@pytest.mark.parametrize(("type", "n", "k", "groups"), [("i4", 75, 90, 1), ("i4", 64, 192, 3), ("i8", 64, 192, 3)])
+def test_zero_points(type: str, n: int, k: int, groups: int) -> None:
+    """As test_linear, with what is subtracted from the codes of each group."""
+    of_w, of_s, of_z = f"tensor<{n}x{k}x{type}>", f"tensor<{n}x{groups}xf32>", f"tensor<{n}x{groups}xi8>"
+    of_x, of_y = f"tensor<?x{k}xf32>", f"tensor<?x{n}xf32>"
+    arguments = f'#llm.source<"w">, to = {type}, group = {k // groups}'
+    kernels = HostKernels(
+        f"""
+llm.parameter @w : {of_w} from #llm.codes<{arguments}, zeros = true>
+llm.parameter @s : {of_s} from #llm.scales<{arguments}, zeros = true>
+llm.parameter @z : {of_z} from #llm.zeros<{arguments}>
+llm.kernel @k(%x: {of_x}, %w: {of_w}, %s: {of_s}, %z: {of_z}) -> {of_y} attributes {{anchor = "linear"}} {{
+  %y = llm.scaled_linear %x, %w weight_scale(%s : {of_s}) weight_zero(%z : {of_z}) : {of_x}, {of_w} -> {of_y}
+  llm.yield %y : {of_y}
+}}
+func.func @step(%x: {of_x}) -> {of_y} {{
+  %w = llm.weight @w : {of_w}
+  %s = llm.weight @s : {of_s}
+  %z = llm.weight @z : {of_z}
+  %y = llm.launch @k(%x, %w, %s, %z) : ({of_x}, {of_w}, {of_s}, {of_z}) -> {of_y}
+  return %y : {of_y}
+}}""",
+        find_target("host"),
+    )
+    rng = np.random.default_rng(k + n)
+    w = every_code(type, (n, k), rng)
+    zeros = every_code(type, (n, groups), rng)
+    scales = rng.uniform(0.001, 0.01, (n, groups)).astype(np.float32)
+    exact = w.astype(np.float64) - np.repeat(zeros.astype(np.float64), k // groups, axis=1)
+    exact *= np.repeat(scales.astype(np.float64), k // groups, axis=1)
+    for rows in ROWS:
+        x = rng.standard_normal((rows, k)).astype(np.float32)
+        have = kernels.run("k", x, w, scales, zeros, rows=rows)[0]
+        bound = (np.abs(x).astype(np.float64) @ np.abs(exact).T) * k * 2.0**-23
+        assert (np.abs(have - x.astype(np.float64) @ exact.T) <= bound).all()
+
+
 def test_a_row_with_nan_stays_its_own() -> None:
     rng = np.random.default_rng(3)
     kernels = linear("f8E4M3FN", 64, 64, 1, "f8E4M3FN", "host")

@@ -33,15 +33,21 @@ llm.parameter @recipe : tensor<8x4xf32> from #llm.concat<[
 
 // CHECK: llm.parameter @codes : tensor<8x4xi4> from #llm.codes<#llm.source<"w">, to = i4, group = 2>
 llm.parameter @codes : tensor<8x4xi4> from #llm.codes<#llm.source<"w">, to = i4, group = 2>
+// CHECK: llm.parameter @codes_beside_zeros : tensor<8x4xi4> from #llm.codes<#llm.source<"w">, to = i4, group = 2, zeros = true>
+llm.parameter @codes_beside_zeros : tensor<8x4xi4> from #llm.codes<#llm.source<"w">, to = i4, group = 2, zeros = true>
+// CHECK: llm.parameter @zeros : tensor<8x2xi8> from #llm.zeros<#llm.source<"w">, to = i4, group = 2>
+llm.parameter @zeros : tensor<8x2xi8> from #llm.zeros<#llm.source<"w">, to = i4, group = 2>
 // CHECK: llm.parameter @scales : tensor<8x2xf32> from #llm.scales<#llm.source<"w">, to = i4, group = 2>
 llm.parameter @scales : tensor<8x2xf32> from #llm.scales<#llm.source<"w">, to = i4, group = 2>
 
 // CHECK: func.func private @quantized()
 // CHECK-SAME: a = #llm.quantization<weight = f8E4M3FN, group = 0, input = f8E4M3FN>
 // CHECK-SAME: b = #llm.quantization<weight = i8, group = 64>
+// CHECK-SAME: c = #llm.quantization<weight = i4, group = 128, zeros = true>
 func.func private @quantized() attributes {
   a = #llm.quantization<weight = f8E4M3FN, group = 0, input = f8E4M3FN>,
-  b = #llm.quantization<weight = i8, group = 64>}
+  b = #llm.quantization<weight = i8, group = 64>,
+  c = #llm.quantization<weight = i4, group = 128, zeros = true>}
 
 // The attributes of enumerations, as generic forms of ops have them.
 // CHECK: func.func private @enums() attributes {

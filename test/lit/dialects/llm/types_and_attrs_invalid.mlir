@@ -83,3 +83,18 @@ llm.parameter @w : tensor<8x8xi8> from #llm.transpose<#llm.codes<#llm.source<"w"
 
 // expected-error @below {{expected input codes of the type of the weight's, 'f8E4M3FN', got 'i8'}}
 func.func private @f() attributes {a = #llm.quantization<weight = f8E4M3FN, group = 0, input = i8>}
+
+// -----
+
+// expected-error @below {{expected codes of type i8 or i4, which can have zero points, got 'f8E4M3FN'}}
+func.func private @f() attributes {a = #llm.quantization<weight = f8E4M3FN, group = 0, zeros = true>}
+
+// -----
+
+// expected-error @below {{expected codes of type i8 or i4, which can have zero points, got 'f8E4M3FN'}}
+llm.parameter @z : tensor<8x1xi8> from #llm.zeros<#llm.source<"w">, to = f8E4M3FN, group = 0>
+
+// -----
+
+// expected-error @below {{expected a recipe of values, got #llm.zeros<#llm.source<"w">, to = i8, group = 0>; quantize outermost}}
+llm.parameter @z : tensor<8x1xi8> from #llm.transpose<#llm.zeros<#llm.source<"w">, to = i8, group = 0>>

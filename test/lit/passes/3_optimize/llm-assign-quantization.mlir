@@ -1,6 +1,9 @@
 // RUN: llmc-opt %s --llm-assign-quantization="weights=f8E4M3FN inputs=f8E4M3FN" | FileCheck %s
 // RUN: llmc-opt %s --llm-assign-quantization="weights=i4 group=4 lm-head=true exclude=*.down_proj" | FileCheck %s --check-prefix=HEAD
 
+// RUN: llmc-opt %s --llm-assign-quantization="weights=i4 group=4 zeros=true" | FileCheck %s --check-prefix=ZEROS
+// ZEROS: llm.linear {{.*}} {llm.quantization = #llm.quantization<weight = i4, group = 4, zeros = true>}
+
 // All but the linear that makes the logits, whatever follows it.
 // CHECK: llm.linear {{.*}} {llm.quantization = #llm.quantization<weight = f8E4M3FN, group = 0, input = f8E4M3FN>} : {{.*}} tensor<8x8xf32>
 // CHECK: llm.linear {{.*}} {llm.quantization = #llm.quantization<weight = f8E4M3FN, group = 0, input = f8E4M3FN>} : {{.*}} tensor<8x8xf32>

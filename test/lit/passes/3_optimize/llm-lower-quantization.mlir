@@ -27,3 +27,17 @@ func.func @step(%ids: tensor<?xi32>) -> (tensor<?x16xf32>, tensor<?x16xf32>) {
   %z = llm.linear %x, %t {llm.quantization = #llm.quantization<weight = i4, group = 4>} : tensor<?x8xf32>, tensor<16x8xbf16> -> tensor<?x16xf32>
   return %y, %z : tensor<?x16xf32>, tensor<?x16xf32>
 }
+
+// Zero points are a third parameter beside codes and scales.
+// CHECK-LABEL: func.func @zeros
+func.func @zeros(%x: tensor<?x8xf32>) -> tensor<?x16xf32> {
+  // CHECK: %[[Z:.*]] = llm.weight @up_zero : tensor<16x2xi8>
+  // CHECK: llm.scaled_linear %{{.*}}, %{{.*}} weight_scale(%{{.*}} : tensor<16x2xf32>) weight_zero(%[[Z]] : tensor<16x2xi8>) : tensor<?x8xf32>, tensor<16x8xi4> -> tensor<?x16xf32>
+  %w = llm.weight @up : tensor<16x8xbf16>
+  %y = llm.linear %x, %w {llm.quantization = #llm.quantization<weight = i4, group = 4, zeros = true>} : tensor<?x8xf32>, tensor<16x8xbf16> -> tensor<?x16xf32>
+  return %y : tensor<?x16xf32>
+}
+// CHECK-DAG: llm.parameter @up : tensor<16x8xi4> from #llm.codes<#llm.source<"up">, to = i4, group = 4, zeros = true>
+// CHECK-DAG: llm.parameter @up_scale : tensor<16x2xf32> from #llm.scales<#llm.source<"up">, to = i4, group = 4, zeros = true>
+// CHECK-DAG: llm.parameter @up_zero : tensor<16x2xi8> from #llm.zeros<#llm.source<"up">, to = i4, group = 4>
+llm.parameter @up : tensor<16x8xbf16> from #llm.source<"up">

@@ -31,3 +31,17 @@ llm.kernel @groups(%x: tensor<?x64xf32>, %w: tensor<64x64xi4> {llm.layout = #llm
   %y = llm.scaled_linear %x, %w weight_scale(%s : tensor<64x2xf32>) : tensor<?x64xf32>, tensor<64x64xi4> -> tensor<?x64xf32>
   llm.yield %y : tensor<?x64xf32>
 }
+
+// Zero points are read once a group and subtracted from each code.
+// CHECK-LABEL: func.func @zeros
+// CHECK: vector.load %{{.*}} : memref<2x2x32xf32>
+// CHECK: %[[Z:.*]] = vector.load %{{.*}} : memref<2x2x32xi8>, vector<16xi8>
+// CHECK: %[[ZERO:.*]] = arith.sitofp %[[Z]] : vector<16xi8> to vector<16xf32>
+// CHECK: scf.for {{.*}} iter_args
+// CHECK: %[[C:.*]] = arith.sitofp %{{.*}} : vector<16xi32> to vector<16xf32>
+// CHECK: arith.subf %[[C]], %[[ZERO]]
+// CHECK: vector.fma
+llm.kernel @zeros(%x: tensor<?x64xf32>, %w: tensor<64x64xi4> {llm.layout = #llm.panels<rows = 32, group = 2>}, %s: tensor<64x2xf32> {llm.layout = #llm.panels<rows = 32, group = 1>}, %z: tensor<64x2xi8> {llm.layout = #llm.panels<rows = 32, group = 1>}) -> tensor<?x64xf32> attributes {anchor = "linear"} {
+  %y = llm.scaled_linear %x, %w weight_scale(%s : tensor<64x2xf32>) weight_zero(%z : tensor<64x2xi8>) : tensor<?x64xf32>, tensor<64x64xi4> -> tensor<?x64xf32>
+  llm.yield %y : tensor<?x64xf32>
+}
